@@ -1,0 +1,1 @@
+"""deltacheck: the constraints of Delta Lake tables, managed the way Alembic manages schemas."""

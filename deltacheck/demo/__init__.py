@@ -1,0 +1,1 @@
+"""The worked example: an orders shop with dirty data."""

@@ -1,0 +1,1 @@
+"""deltacheck's own tables of an environment: the journal, which is also the lock."""

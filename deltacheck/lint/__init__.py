@@ -1,0 +1,1 @@
+"""Findings about rules and migrations. No Spark."""

@@ -1,0 +1,1 @@
+"""Quarantine tables: where violators are moved to, listed and released from."""

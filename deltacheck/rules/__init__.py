@@ -1,0 +1,1 @@
+"""Rules: declared in files or from Python, parsed, validated and normalised. No Spark."""

@@ -1,0 +1,1 @@
+"""Plan, run and resume migrations; compare the applied ones with the tables."""

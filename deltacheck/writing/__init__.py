@@ -1,0 +1,1 @@
+"""Writing a batch through the table's rules."""
