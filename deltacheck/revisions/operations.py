@@ -115,10 +115,34 @@ class Execute:
 
     def reverse(self) -> None:
         """There is no reverse."""
-        return None
+        return
 
 
-Operation = Union[AddConstraint, DropConstraint, ReplaceConstraint, Execute]
+@dataclass(frozen=True)
+class RenameTable:
+    """Bookkeeping: a table goes by another name from here on, and its constraints with it.
+
+    Runs no statement. Delta keeps constraints in the table itself, so whoever renamed the
+    table (``ALTER TABLE ... RENAME TO``, a catalog, a moved folder) has moved them already.
+
+    >>> RenameTable(TableName.parse("shop.order"), TableName.parse("shop.orders")).reverse().old
+    TableName(parts=('shop', 'orders'))
+    """
+
+    old: TableName
+    new: TableName
+
+    @property
+    def table(self) -> TableName:
+        """The table by its new name."""
+        return self.new
+
+    def reverse(self) -> RenameTable:
+        """The renaming back."""
+        return RenameTable(self.new, self.old)
+
+
+Operation = Union[AddConstraint, DropConstraint, ReplaceConstraint, RenameTable, Execute]
 
 
 __all__ = [
@@ -126,6 +150,7 @@ __all__ = [
     "DropConstraint",
     "Execute",
     "Operation",
+    "RenameTable",
     "ReplaceConstraint",
     "Violators",
     "default_not_null_name",
