@@ -1,0 +1,253 @@
+"""A classic Spark in this process: the embedded one of ``local``, or one on a master URL.
+
+Promises that nothing of its JVM reaches the terminal: what launcher, log4j and Ivy print goes
+to a log file. Promises one embedded Spark per process and warehouse, and never takes over a
+session that deltacheck did not start.
+
+Knows nothing of Spark Connect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from deltacheck.config import Environment
+from deltacheck.delta.cache import cache_folder, make
+from deltacheck.delta.jars import delta_jars
+from deltacheck.delta.java import JavaHome, find_java
+from deltacheck.errors import EngineError
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What makes a Spark one with Delta."""
+
+_LAPTOP = {
+    "spark.master": "local[*]",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+_QUIET = {
+    "spark.app.name": "deltacheck",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOG_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class _Running:
+    environment: Environment
+    session: SparkSession
+    application: str
+
+
+_lock = threading.RLock()
+_running: _Running | None = None
+_gateway: Any = None
+
+
+def log_file(environment: Environment) -> Path:
+    """The file that gets what Spark prints on this environment; nothing is created."""
+    where = f"{environment.spark}\n{environment.warehouse and environment.warehouse.absolute()}"
+    name = re.sub(r"\W+", "_", environment.name)
+    key = hashlib.sha256(where.encode()).hexdigest()[:8]
+    return cache_folder() / "logs" / f"{name}-{key}.log"
+
+
+def start(environment: Environment) -> SparkSession:
+    """Give the classic session of an environment, started on the first call.
+
+    Args:
+        environment: One whose ``spark`` is ``local`` or a master URL.
+
+    Raises:
+        EngineError: There is no Java or no Delta; Spark does not start; another session is
+            running in this process.
+    """
+    global _running
+    with _lock, _classic_mode():
+        active = _active()
+        if active is not None:
+            if _running is not None and _application(active) == _running.application:
+                return _same_place(_running, environment)
+            raise EngineError(
+                "This process has a Spark session that deltacheck did not start; it was left "
+                "alone, and none was started.",
+                hint="Hand it over with session=..., or stop it before.",
+            )
+        session = _start(environment)
+        _running = _Running(environment, session, _application(session))
+        return session
+
+
+def _active() -> SparkSession | None:
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def _application(session: SparkSession) -> str:
+    return str(session.sparkContext.applicationId)
+
+
+def _same_place(running: _Running, environment: Environment) -> SparkSession:
+    ours, theirs = running.environment, environment
+    if ours.spark == theirs.spark and _folder(ours) == _folder(theirs):
+        return running.session
+    raise EngineError(
+        f"The environment {theirs.name!r} needs a Spark of its own, and this process already "
+        f"runs the one of {ours.name!r} ({_folder(ours) or ours.spark}); nothing was done.",
+        hint="Two of them in one process would share one catalog: use a process for each.",
+    )
+
+
+def _folder(environment: Environment) -> Path | None:
+    return None if environment.warehouse is None else environment.warehouse.resolve()
+
+
+def _start(environment: Environment) -> SparkSession:
+    log = _open_log(environment)
+    java = find_java()
+    local = environment.spark == "local"
+    home = Path(pyspark.__file__).parent
+    settings = dict(_QUIET) | DELTA
+    if local:
+        settings |= _LAPTOP
+    else:
+        settings["spark.master"] = environment.spark
+    settings |= environment.conf
+    warehouse = _folder(environment)
+    if warehouse is not None:
+        settings["spark.sql.warehouse.dir"] = str(warehouse)
+    if not _brings_delta(environment.conf):
+        jars = delta_jars(
+            environment,
+            spark_home=home,
+            spark_version=pyspark.__version__,
+            java_home=java.home,
+            log=log,
+        )
+        paths = [str(jar) for jar in jars]
+        own = settings.get("spark.driver.extraClassPath")
+        settings["spark.driver.extraClassPath"] = os.pathsep.join(paths + ([own] if own else []))
+        if not local:
+            own = settings.get("spark.jars")
+            settings["spark.jars"] = ",".join(paths + ([own] if own else []))
+    made = _missing(warehouse)
+    variables: dict[str, str | None] = {"JAVA_HOME": str(java.home)}
+    if local:
+        # The Spark of this Python package, without the settings of another installation.
+        variables |= {"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}
+        variables["PYSPARK_SUBMIT_ARGS"] = None
+    with _variables(variables):
+        session = _launch(environment, settings, java, log)
+    for folder in made:
+        _remove_if_empty(folder)
+    return session
+
+
+def _brings_delta(conf: Mapping[str, str]) -> bool:
+    keys = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    return any("delta-spark" in conf.get(key, "") for key in keys)
+
+
+def _launch(
+    environment: Environment, settings: Mapping[str, str], java: JavaHome, log: Path
+) -> SparkSession:
+    global _gateway
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        if _gateway is None:
+            with log.open("ab") as output:
+                _gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                    conf=conf, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
+                )
+        SparkContext(conf=conf, gateway=_gateway)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+        # The first statement loads Delta's catalog, so that a Spark without Delta shows now.
+        session.sql("SHOW DATABASES").collect()
+    except (Py4JError, PySparkException, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise EngineError(
+            f"Spark did not start for the environment {environment.name!r}, on Java "
+            f"{java.version} of {java.source} ({java.home}): {first}",
+            hint=f"What it printed is in {log}.",
+        ) from None
+    return session
+
+
+def _open_log(environment: Environment) -> Path:
+    log = log_file(environment)
+    make(log.parent)
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        log.replace(log.with_suffix(".old.log"))
+    # Rows may show in Spark's log: it is its user's alone.
+    log.touch(mode=0o600)
+    return log
+
+
+def _missing(folder: Path | None) -> list[Path]:
+    """The folders that Spark is about to make for its warehouse, innermost first."""
+    missing: list[Path] = []
+    while folder is not None and not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    return missing
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+@contextmanager
+def _classic_mode() -> Iterator[None]:
+    """Take away the variables by which PySpark would start, or look for, Spark Connect."""
+    names = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE")
+    with _variables(dict.fromkeys((*names, "MASTER"))):
+        yield
+
+
+@contextmanager
+def _variables(values: Mapping[str, str | None]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    _set_variables(values)
+    try:
+        yield
+    finally:
+        _set_variables(before)
+
+
+def _set_variables(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,1 @@
+"""Helpers of the tests: servers and processes that they start for themselves."""
