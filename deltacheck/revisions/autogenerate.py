@@ -1,8 +1,10 @@
 """The operations that lead from what the migrations add up to, to what is declared.
 
 A function of two values: it reads no file and no table. Promises that running its result
-on the state gives the declared state, that a table is never without a rule that it had and
-keeps, and that rules which say the same in other words give nothing.
+on the state gives the declared state, that rules which say the same in other words give
+nothing, and that a new rule is there before the one whose place it takes goes, but where a
+name passes to another kind of constraint or to the NOT NULL of another column: a table has
+each name once.
 """
 
 from __future__ import annotations

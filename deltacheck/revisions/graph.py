@@ -209,7 +209,7 @@ def _twice(first: Revision, second: Revision) -> HistoryError:
         hint = (
             f"Two people went on from the same revision. In the file that is applied nowhere, "
             f'write revision = "{following}" and down_revision = "{first.revision}", rename it '
-            f"to {following}_..., and write its new name, without .py, into versions/HEAD."
+            f"to {following}_..., and write its new name, without .py, into HEAD beside it."
         )
     return HistoryError(
         f"{first.file} and {second.file} both have the id {first.revision}; nothing was done.",
@@ -223,7 +223,7 @@ def _check_parents(revision: Revision, by_id: Mapping[str, Revision]) -> None:
         if parent not in by_id:
             close = difflib.get_close_matches(parent, by_id, n=1)
             raise HistoryError(
-                f"{revision.file} builds on the revision {parent}, which no file has; "
+                f"{revision.file} builds on the revision {parent!r}, which no file has; "
                 "nothing was done.",
                 hint=f"Did you mean {close[0]}?"
                 if close
@@ -296,11 +296,11 @@ def _several(
     found: list[Revision], count: int, target: str, what: str, end: str
 ) -> tuple[Revision, ...]:
     if count == 0 or count > len(found):
-        are = "is" if len(found) == 1 else "are"
+        asked = f"{count} revision{'' if count == 1 else 's'}"
+        there = f"{len(found) or 'none'} {'is' if len(found) < 2 else 'are'} {what}"
         raise UnknownTargetError(
-            f"{target} asks for {count} revisions, and {len(found) or 'none'} {are} {what}; "
-            "nothing was done.",
-            hint=f"{end} means all of them.",
+            f"{target} asks for {asked}, and {there}; nothing was done.",
+            hint=f"{end} stands for all of them.",
         )
     return tuple(found[:count])
 

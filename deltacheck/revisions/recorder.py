@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast, get_args
 
 from deltacheck.config import expand
@@ -216,7 +217,7 @@ class Op:
     def _table(self, table: str) -> TableName:
         text = _text(table, "table")
         try:
-            return TableName.parse(expand(text, self._variables))
+            name = TableName.parse(expand(text, self._variables))
         except KeyError as missing:
             raise DeclarationError(
                 f"The table {text} needs the environment variable {missing.args[0]}, which is "
@@ -224,6 +225,7 @@ class Op:
                 hint=f"Set it, or write ${{{missing.args[0]}:-default}}.",
                 table=text,
             ) from None
+        return replace(name, template=text) if "${" in text else name
 
 
 def _text(value: object, what: str, table: TableName | None = None, rule: str | None = None) -> str:

@@ -6,6 +6,7 @@ the exact reverse of ``upgrade``. Knows no files.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
@@ -24,11 +25,14 @@ from deltacheck.rules.model import Gate, Kind
 
 _WIDTH = 88
 """Narrower than a project's own formatter is likely to be, so that it leaves the file alone."""
+_LONGEST = 100
+"""A SQL text that ends beyond this column is broken up. Not from ``_WIDTH`` on: a formatter
+joins what fits its line."""
 
 
 def render(
     revision: str,
-    down_revision: Sequence[str],
+    down_revision: str | Sequence[str] | None,
     message: str,
     operations: Sequence[Operation] = (),
 ) -> str:
@@ -36,7 +40,7 @@ def render(
 
     Args:
         revision: Its id.
-        down_revision: The ids of its parents.
+        down_revision: The id of its parent, or of several; None for a first one.
         message: What it is for; its white space becomes single spaces.
         operations: What ``upgrade`` does, drops and replacements resolved (see
             :mod:`deltacheck.revisions.state`).
@@ -101,9 +105,11 @@ def _docstring(message: str) -> str:
     return '"""' + "\n".join(lines) + '\n"""\n\n'
 
 
-def _parents(parents: Sequence[str]) -> str:
+def _parents(parents: str | Sequence[str] | None) -> str:
     if not parents:
         return "None"
+    if isinstance(parents, str):
+        return quoted(parents)
     if len(parents) == 1:
         return quoted(parents[0])
     items = [quoted(parent) for parent in parents]
@@ -155,15 +161,15 @@ def _call(operation: Operation) -> str:
     if isinstance(operation, RenameTable):
         return _written("rename_table", [_table(operation.old), _table(operation.new)])
     options = [] if operation.table is None else [f"table={_table(operation.table)}"]
-    return _written("execute", [quoted(operation.statement)], options)
+    return _written("execute", [_sql(operation.statement)], options)
 
 
 def _check(added: AddConstraint) -> list[str]:
-    return [_table(added.table), quoted(added.name), quoted(added.expression)]
+    return [_table(added.table), quoted(added.name), _sql(added.expression)]
 
 
 def _table(table: TableName) -> str:
-    return quoted(str(table))
+    return quoted(table.template or str(table))
 
 
 def _column(operation: AddConstraint | DropConstraint) -> str:
@@ -201,6 +207,19 @@ def _gate(gate: Gate) -> str:
 def _written(method: str, arguments: Sequence[str], options: Sequence[str] = ()) -> str:
     items = [*arguments, *options]
     line = f"op.{method}({', '.join(items)})"
-    if len(line) + 4 <= _WIDTH:
+    if len(line) + 4 <= _WIDTH and "\n" not in line:
         return line
-    return f"op.{method}(\n" + "".join(f"    {item},\n" for item in items) + ")"
+    inner = "".join(f"{item},\n" for item in items)
+    return f"op.{method}(\n{textwrap.indent(inner, '    ')})"
+
+
+def _sql(text: str) -> str:
+    """A literal; one that is too long for a line as several, which Python joins."""
+    if len(quoted(text)) + 9 <= _LONGEST:
+        return quoted(text)
+    pieces = [""]
+    for word in re.findall(r"\s*\S+\s*", text):
+        if pieces[-1] and len(quoted(pieces[-1] + word)) + 9 > _WIDTH:
+            pieces.append("")
+        pieces[-1] += word
+    return "\n".join(map(quoted, pieces))
