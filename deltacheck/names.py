@@ -7,7 +7,7 @@ shown as they were declared; Delta stores constraint names in lower case.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltacheck.errors import IdentifierError
 
@@ -80,6 +80,11 @@ class TableName:
     Equality and hashing disregard case for named tables; ``str()`` shows the name as
     declared.
 
+    Attributes:
+        parts: The parts of the name, unquoted.
+        template: The name as it was written, where that had ``${NAME}`` in it: what a new
+            migration writes, so that it fits every environment.
+
     >>> TableName.parse("shop.Orders") == TableName.parse("SHOP.orders")
     True
     >>> TableName.parse("delta.`/data/orders`").sql
@@ -87,6 +92,7 @@ class TableName:
     """
 
     parts: tuple[str, ...]
+    template: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> TableName:
