@@ -9,9 +9,7 @@ Knows nothing of Spark Connect.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -28,9 +26,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.cache import cache_folder, make
 from deltacheck.delta.jars import delta_jars
 from deltacheck.delta.java import JavaHome, find_java
+from deltacheck.delta.log import open_log
+from deltacheck.delta.warehouse import SETTING
 from deltacheck.errors import EngineError
 
 DELTA = {
@@ -53,7 +52,6 @@ _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-_LOG_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -66,14 +64,6 @@ class _Running:
 _lock = threading.RLock()
 _running: _Running | None = None
 _gateway: Any = None
-
-
-def log_file(environment: Environment) -> Path:
-    """The file that gets what Spark prints on this environment; nothing is created."""
-    where = f"{environment.spark}\n{environment.warehouse and environment.warehouse.absolute()}"
-    name = re.sub(r"\W+", "_", environment.name)
-    key = hashlib.sha256(where.encode()).hexdigest()[:8]
-    return cache_folder() / "logs" / f"{name}-{key}.log"
 
 
 def start(environment: Environment) -> SparkSession:
@@ -116,7 +106,14 @@ def _application(session: SparkSession) -> str:
 def _same_place(running: _Running, environment: Environment) -> SparkSession:
     ours, theirs = running.environment, environment
     if ours.spark == theirs.spark and _folder(ours) == _folder(theirs):
-        return running.session
+        other = [key for key, value in theirs.conf.items() if ours.conf.get(key) != value]
+        if not other:
+            return running.session
+        raise EngineError(
+            f"The environment {theirs.name!r} sets {', '.join(other)} otherwise than "
+            f"{ours.name!r}, whose Spark this process already runs; nothing was done.",
+            hint="Use a process for each, or give both the same conf.",
+        )
     raise EngineError(
         f"The environment {theirs.name!r} needs a Spark of its own, and this process already "
         f"runs the one of {ours.name!r} ({_folder(ours) or ours.spark}); nothing was done.",
@@ -129,8 +126,10 @@ def _folder(environment: Environment) -> Path | None:
 
 
 def _start(environment: Environment) -> SparkSession:
-    log = _open_log(environment)
+    log = open_log(environment)
     java = find_java()
+    with log.open("a", encoding="utf-8") as file:
+        file.writelines(f"deltacheck: {note}\n" for note in java.skipped)
     local = environment.spark == "local"
     home = Path(pyspark.__file__).parent
     settings = dict(_QUIET) | DELTA
@@ -141,7 +140,7 @@ def _start(environment: Environment) -> SparkSession:
     settings |= environment.conf
     warehouse = _folder(environment)
     if warehouse is not None:
-        settings["spark.sql.warehouse.dir"] = str(warehouse)
+        settings |= {"spark.sql.warehouse.dir": str(warehouse), SETTING: str(warehouse)}
     if not _brings_delta(environment.conf):
         jars = delta_jars(
             environment,
@@ -162,11 +161,13 @@ def _start(environment: Environment) -> SparkSession:
         # The Spark of this Python package, without the settings of another installation.
         variables |= {"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}
         variables["PYSPARK_SUBMIT_ARGS"] = None
-    with _variables(variables):
-        session = _launch(environment, settings, java, log)
-    for folder in made:
-        _remove_if_empty(folder)
-    return session
+    try:
+        with _variables(variables):
+            return _launch(environment, settings, java, log)
+    finally:
+        # Spark makes the folder of its default schema; a command that looks leaves none.
+        for folder in made:
+            _remove_if_empty(folder)
 
 
 def _brings_delta(conf: Mapping[str, str]) -> bool:
@@ -181,6 +182,7 @@ def _launch(
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         conf.set(key, value)
+    session = None
     try:
         if _gateway is None:
             with log.open("ab") as output:
@@ -191,24 +193,28 @@ def _launch(
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         # The first statement loads Delta's catalog, so that a Spark without Delta shows now.
         session.sql("SHOW DATABASES").collect()
-    except (Py4JError, PySparkException, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
+    except (Py4JError, PySparkException) as error:
+        if session is not None:
+            session.stop()
+        hint = f"What Spark printed is in {log}."
+        if "DeltaCatalog" in str(error):
+            hint += (
+                " If this process has run a Spark before, start a new process: Java goes on "
+                "with the jars that it began with."
+            )
         raise EngineError(
             f"Spark did not start for the environment {environment.name!r}, on Java "
-            f"{java.version} of {java.source} ({java.home}): {first}",
-            hint=f"What it printed is in {log}.",
+            f"{java.version} of {java.source} ({java.home}): {_reason(error)}",
+            hint=hint,
         ) from None
     return session
 
 
-def _open_log(environment: Environment) -> Path:
-    log = log_file(environment)
-    make(log.parent)
-    if log.exists() and log.stat().st_size > _LOG_BYTES:
-        log.replace(log.with_suffix(".old.log"))
-    # Rows may show in Spark's log: it is its user's alone.
-    log.touch(mode=0o600)
-    return log
+def _reason(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines()]
+    # Py4J says first what it called, and after a colon what went wrong.
+    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return next(iter(thrown or lines), type(error).__name__)
 
 
 def _missing(folder: Path | None) -> list[Path]:

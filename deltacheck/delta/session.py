@@ -1,48 +1,258 @@
-"""Spark sessions: open one, make its settings ours for a while, keep its loggers quiet.
+"""Spark sessions: open one, make its settings ours for a while, keep it quiet.
 
-Knows nothing of tables.
+One place knows the four kinds of Spark that an environment can name. Everything above works
+on a session and asks at most whether it is one of Spark Connect. Knows nothing of tables.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import cast
 
 # Without this import conflicts of concurrent commits arrive as raw Java errors.
 import delta.exceptions  # noqa: F401
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.embedded import log_file, start
+from deltacheck.delta.log import log_file, quiet_query_loggers
+from deltacheck.errors import ConfigError, EngineError
 
-__all__ = ["is_connect", "log_file", "open_session", "settings"]
+__all__ = [
+    "VERDICT_SETTINGS",
+    "is_connect",
+    "log_file",
+    "open_session",
+    "quiet_query_loggers",
+    "settings",
+    "sibling",
+    "verdict_settings",
+]
+
+VERDICT_SETTINGS: Mapping[str, str] = {
+    # What an expression means.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.function.concatBinaryAsString": "false",
+    "spark.sql.function.eltOutputAsString": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.variable.substitute": "false",
+    # Which rows a scan sees: one that skips files would count, copy and delete too little.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.databricks.delta.stalenessLimit": "0ms",
+    # What a write does beside writing rows.
+    "spark.sql.sources.partitionOverwriteMode": "STATIC",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # Refuse a rule that every later write would fail on (Delta 4.1 and newer; the default
+    # only logs it).
+    "spark.databricks.delta.checkConstraints.validation.enabled": "ASSERT",
+}
+"""The settings under which rules are counted, moved and enforced, so that one predicate has
+one meaning in all three. Mostly Spark 4's defaults; a session may have others."""
+
+_UNSET_PREFIXES = (
+    # Spark's switches back to older meanings, and Delta's properties for new tables: one
+    # that is append-only by default would make a quarantine that nothing can leave.
+    "spark.sql.legacy.",
+    "spark.databricks.delta.properties.defaults.",
+)
+
+# One first try and two more, half a second apart: a server that starts is met, and nothing
+# listening is told in seconds.
+_CONNECT_RETRIES = 2
+_CONNECT_WAIT_MS = 500
 
 
 def open_session(environment: Environment) -> SparkSession:
-    """Open the session of an environment."""
-    if environment.spark.startswith("sc://"):
-        return SparkSession.builder.remote(environment.spark).create()
-    return start(environment)
+    """Open the session of an environment.
+
+    ``local`` and a master URL give the classic session of this process: the same one at
+    each call. A Spark Connect address gives a new session. ``package.module:function``
+    gives what the function returns; the current folder is importable.
+
+    Raises:
+        ConfigError: ``spark`` is none of the four.
+        EngineError: There is no Java, no Delta, no server, no such function; or this process
+            has a classic session that deltacheck did not start, which is never taken over.
+    """
+    spark = environment.spark
+    if spark.startswith("sc://"):
+        return _connect(environment)
+    if spark in ("local", "yarn") or spark.startswith("local[") or "://" in spark:
+        # Brings py4j and launches a JVM, neither of which a client of Spark Connect needs.
+        from deltacheck.delta.embedded import start
+
+        return start(environment)
+    if ":" in spark:
+        return _call(environment)
+    raise ConfigError(
+        f"The environment {environment.name!r} has spark = {spark!r}, which names no Spark; "
+        "nothing was done.",
+        hint='It can be "local", a Spark Connect address (sc://host:port), a master URL, or '
+        "package.module:function.",
+    )
+
+
+def _connect(environment: Environment) -> SparkSession:
+    try:
+        session = SparkSession.builder.remote(environment.spark).create()
+        with _hasty(session):
+            # The first call that needs a server.
+            str(session.version)
+        return session
+    except PySparkException as error:
+        # What follows the address can be a token.
+        address = environment.spark.partition("/;")[0]
+        raise EngineError(
+            f"No Spark Connect server can be reached at {address}, which the environment "
+            f"{environment.name!r} names: {_reason(error)}; nothing was done.",
+            hint="Start the server, or correct the address.",
+        ) from None
+
+
+@contextmanager
+def _hasty(session: SparkSession) -> Iterator[None]:
+    """Let calls that reach no server fail in seconds, where they would try for minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    patient = session.client.get_retry_policies()
+    hasty = DefaultPolicy(
+        max_retries=_CONNECT_RETRIES,
+        initial_backoff=_CONNECT_WAIT_MS,
+        max_backoff=_CONNECT_WAIT_MS,
+        jitter=0,
+    )
+    session.client.set_retry_policies([hasty])
+    try:
+        with warnings.catch_warnings():
+            # PySpark warns that it has given up, and then raises.
+            warnings.filterwarnings("ignore", message=".*RETRIES_EXCEEDED")
+            yield
+    except PySparkException:
+        session.stop()
+        raise
+    session.client.set_retry_policies(patient)
+
+
+def _reason(error: Exception) -> str:
+    text = str(error)
+    # gRPC prints its whole state; the sentence for people is its details.
+    details = re.search(r'details = "(.+)"', text)
+    return details.group(1) if details else text.strip().splitlines()[0].rstrip(".")
+
+
+def _call(environment: Environment) -> SparkSession:
+    module, _, function = environment.spark.partition(":")
+    with _importable(Path.cwd()):
+        try:
+            found = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as error:
+            raise EngineError(
+                f"The environment {environment.name!r} names {environment.spark}, which cannot "
+                f"be imported: {error}; nothing was done.",
+                hint="It must be package.module:function, importable from the current folder "
+                "or installed.",
+            ) from None
+        session = found()
+    if not (hasattr(session, "sql") and hasattr(session, "conf")):
+        raise EngineError(
+            f"{environment.spark}, named by the environment {environment.name!r}, returned "
+            f"{type(session).__name__} in place of a Spark session; nothing was done."
+        )
+    return cast(SparkSession, session)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def is_connect(session: SparkSession) -> bool:
-    """Say whether a session is one of Spark Connect."""
+    """Say whether a session is one of Spark Connect, which has no JVM in this process."""
     return not isinstance(session, SparkSession)
+
+
+def sibling(session: SparkSession) -> SparkSession:
+    """Give another session on the same Spark and catalog, whose SQL settings are its own.
+
+    They begin as those of ``session``. Temporary views are not promised.
+
+    Returns:
+        A new session; over Spark Connect with a server older than 4.1 ``session`` itself,
+        since such a server cannot make one.
+    """
+    if is_connect(session):
+        try:
+            return cast(SparkSession, session.cloneSession())  # type: ignore[attr-defined]
+        except (AttributeError, PySparkException):
+            return session
+    other = session.newSession()
+    began = _explicit(other)
+    for key, value in _explicit(session).items():
+        if began.get(key) != value and other.conf.isModifiable(key):
+            other.conf.set(key, value)
+    return other
+
+
+def verdict_settings(session: SparkSession) -> dict[str, str | None]:
+    """The settings for :func:`settings` under which deltacheck counts, moves and enforces.
+
+    ``VERDICT_SETTINGS``, and None for each of this session's settings that goes back to an
+    older meaning (``spark.sql.legacy.*``) or gives new Delta tables other properties
+    (``spark.databricks.delta.properties.defaults.*``).
+    """
+    unset = {key: None for key in _explicit(session) if key.startswith(_UNSET_PREFIXES)}
+    return {**unset, **VERDICT_SETTINGS}
+
+
+def _explicit(session: SparkSession) -> dict[str, str]:
+    # Spark 3.5 cannot list them without hiding some.
+    return dict(getattr(session.conf, "getAll", {}))
 
 
 @contextmanager
 def settings(session: SparkSession, values: Mapping[str, str | None]) -> Iterator[None]:
     """Set SQL settings for a while, and put back exactly what was there.
 
+    Not for a session that another thread uses at the same time: see :func:`sibling`.
+
     Args:
         values: What to set; None takes a setting away, so that its default holds.
+
+    Raises:
+        PySparkException: A setting cannot be changed while Spark runs.
     """
     before = {key: session.conf.get(key, None) for key in values}
     try:
         _apply(session, values)
         yield
-    finally:
-        _apply(session, before)
+    except BaseException:
+        # A session that is gone has no settings, and its error is the one to be told.
+        with suppress(PySparkException, Py4JError):
+            _apply(session, before)
+        raise
+    _apply(session, before)
 
 
 def _apply(session: SparkSession, values: Mapping[str, str | None]) -> None:

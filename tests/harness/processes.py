@@ -1,0 +1,48 @@
+"""Python processes that tests start for themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+def start_python(
+    code: str, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[str]:
+    """Start Python on ``code``, with this repository's packages, in a process group of its own.
+
+    Args:
+        environ: Its environment variables; default: this process's.
+        cwd: Its folder; default: this process's.
+    """
+    variables = dict(os.environ if environ is None else environ)
+    variables["PYTHONPATH"] = str(REPOSITORY)
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=variables,
+        cwd=cwd,
+        start_new_session=True,
+    )
+
+
+def run_python(
+    code: str, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> tuple[int, str, str]:
+    """Run Python on ``code`` to its end.
+
+    Returns:
+        Exit code, standard output, standard error.
+    """
+    with start_python(code, environ=environ, cwd=cwd) as process:
+        out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
