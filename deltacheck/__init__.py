@@ -1,1 +1,130 @@
-"""deltacheck: the constraints of Delta Lake tables, managed the way Alembic manages schemas."""
+"""deltacheck: the constraints of Delta Lake tables, managed the way Alembic manages schemas.
+
+What is exported here is the promise; everything else may change. Nothing is imported before
+it is used, so ``import deltacheck`` starts neither Spark nor a JVM.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltacheck.errors import (
+        AppendOnlyError,
+        BusyTableError,
+        ConfigError,
+        ConstraintError,
+        DeclarationError,
+        DeltacheckError,
+        EngineError,
+        ExpressionError,
+        FailRuleError,
+        GateError,
+        HistoryError,
+        IdentifierError,
+        LedgerError,
+        LockError,
+        LockHeldError,
+        LockLostError,
+        NotDeltaError,
+        QuarantineError,
+        RuleFileError,
+        TableError,
+        TableNotFoundError,
+        UnknownTargetError,
+        UsageError,
+        ViolationError,
+    )
+    from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
+    from deltacheck.migrate.api import downgrade, plan, session, status, upgrade
+    from deltacheck.migrate.results import RunResult
+    from deltacheck.migrate.status import Status
+    from deltacheck.writing.result import WriteResult
+    from deltacheck.writing.write import write
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "deltacheck.errors": (
+        "AppendOnlyError",
+        "BusyTableError",
+        "ConfigError",
+        "ConstraintError",
+        "DeclarationError",
+        "DeltacheckError",
+        "EngineError",
+        "ExpressionError",
+        "FailRuleError",
+        "GateError",
+        "HistoryError",
+        "IdentifierError",
+        "LedgerError",
+        "LockError",
+        "LockHeldError",
+        "LockLostError",
+        "NotDeltaError",
+        "QuarantineError",
+        "RuleFileError",
+        "TableError",
+        "TableNotFoundError",
+        "UnknownTargetError",
+        "UsageError",
+        "ViolationError",
+    ),
+    "deltacheck.rules.model": ("Action", "Gate", "Kind", "Rule", "TableRules"),
+    "deltacheck.migrate.api": ("downgrade", "plan", "session", "status", "upgrade"),
+    "deltacheck.migrate.results": ("RunResult",),
+    "deltacheck.migrate.status": ("Status",),
+    "deltacheck.writing.result": ("WriteResult",),
+    "deltacheck.writing.write": ("write",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Action",
+    "AppendOnlyError",
+    "BusyTableError",
+    "ConfigError",
+    "ConstraintError",
+    "DeclarationError",
+    "DeltacheckError",
+    "EngineError",
+    "ExpressionError",
+    "FailRuleError",
+    "Gate",
+    "GateError",
+    "HistoryError",
+    "IdentifierError",
+    "Kind",
+    "LedgerError",
+    "LockError",
+    "LockHeldError",
+    "LockLostError",
+    "NotDeltaError",
+    "QuarantineError",
+    "Rule",
+    "RuleFileError",
+    "RunResult",
+    "Status",
+    "TableError",
+    "TableNotFoundError",
+    "TableRules",
+    "UnknownTargetError",
+    "UsageError",
+    "ViolationError",
+    "WriteResult",
+    "__version__",
+    "downgrade",
+    "plan",
+    "session",
+    "status",
+    "upgrade",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'deltacheck' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,134 @@
+"""What Spark and Delta raised, read as data: condition, parameters, SQLSTATE.
+
+Decides by condition and parameter, never by message text, since a row's value can imitate
+text. Classic PySpark raises Delta's invariant violation as a raw ``Py4JJavaError``, Spark
+Connect as an ``UnknownException``; both carry the same condition and parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import delta.exceptions  # noqa: F401  (registers Delta's conflict classes with PySpark)
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+EngineFailure = (PySparkException, Py4JJavaError)
+"""What a statement of Spark or Delta can raise, in classic Spark and over Connect."""
+
+_CONFLICTS = {
+    "DELTA_CONCURRENT_APPEND",
+    "DELTA_CONCURRENT_DELETE_DELETE",
+    "DELTA_CONCURRENT_DELETE_READ",
+    "DELTA_CONCURRENT_TRANSACTION",
+    "DELTA_CONCURRENT_WRITE",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+}
+_CONFLICT_CLASSES = {
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentModificationException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "DeltaConcurrentModificationException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+}
+_CHECK = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+_NOT_NULL = {"DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"}
+_LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+_NOT_A_RULE = "Generated Column"
+"""The name under which Delta reports a wrong value of a generated column: a fault of the
+job, not a rule (``ColumnWithDefaultExprUtils.scala``)."""
+
+LENGTH_RULE = "char_varchar_length"
+"""Our name for Delta's built-in check of CHAR(n) and VARCHAR(n), which it does not name."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of Spark or Delta, without its text."""
+
+    condition: str | None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    state: str | None = None
+    kind: str = ""
+
+    @property
+    def family(self) -> str:
+        """The condition without its sub-condition."""
+        return (self.condition or "").split(".")[0]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Delta's refusal of a batch: the constraint that it named, or the column.
+
+    Attributes:
+        constraint: The stored name of a CHECK, or None.
+        column: The column of a NOT NULL, or None.
+    """
+
+    constraint: str | None = None
+    column: str | None = None
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Read an error of Spark or Delta.
+
+    Args:
+        error: What a statement raised.
+    """
+    if isinstance(error, Py4JJavaError):
+        return _of_java(error.java_exception)
+    if isinstance(error, PySparkException):
+        return Failure(
+            error.getCondition(),
+            dict(error.getMessageParameters() or {}),
+            error.getSqlState(),
+            type(error).__name__,
+        )
+    return Failure(None, {}, None, type(error).__name__)
+
+
+def _of_java(java: Any) -> Failure:
+    kind = str(java.getClass().getSimpleName())
+    try:
+        condition = java.getCondition()
+        parameters = dict(java.getMessageParameters())
+        state = java.getSqlState()
+    except Py4JError:
+        # Not a SparkThrowable: it has none of the three.
+        return Failure(None, {}, None, kind)
+    return Failure(condition, {str(k): str(v) for k, v in parameters.items()}, state, kind)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another writer's commit won, so that trying again is safe."""
+    failure = failure_of(error)
+    return failure.family in _CONFLICTS or failure.kind in _CONFLICT_CLASSES
+
+
+def violation_of(error: BaseException) -> Violation | None:
+    """Delta's invariant violation in ``error``, or None for any other error."""
+    failure = failure_of(error)
+    if failure.condition == _CHECK:
+        name = failure.parameters.get("constraintName")
+        return None if name == _NOT_A_RULE else Violation(constraint=name)
+    if failure.condition in _NOT_NULL:
+        return Violation(column=failure.parameters.get("columnName"))
+    if failure.condition == _LENGTH:
+        return Violation(constraint=LENGTH_RULE)
+    return None
+
+
+def new_constraint_violators(error: BaseException) -> int | None:
+    """How many rows ``ADD CONSTRAINT`` counted as violators, or None for another error."""
+    failure = failure_of(error)
+    if failure.family != "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION":
+        return None
+    return int(failure.parameters["numRows"])

@@ -1,0 +1,235 @@
+"""A Delta table as it is now: version, constraints, columns, properties, history.
+
+Only reads. Raises our own errors for what is missing, a view, or not Delta.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.delta.warehouse import register
+from deltacheck.errors import DeltacheckError, NotDeltaError, TableError, TableNotFoundError
+from deltacheck.names import TableName, quote
+
+CONSTRAINT_PREFIX = "delta.constraints."
+_MISSING = {
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "PATH_NOT_FOUND",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a table's metadata says, read from ``DESCRIBE DETAIL`` and its schema.
+
+    Attributes:
+        constraints: Name as stored to expression as stored, of each CHECK.
+        not_null: The paths of the columns that the schema declares NOT NULL.
+    """
+
+    name: TableName
+    id: str
+    location: str
+    schema: StructType
+    properties: Mapping[str, str]
+    features: frozenset[str]
+    partition_columns: tuple[str, ...]
+    files: int
+    bytes: int
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    not_null: frozenset[tuple[str, ...]] = frozenset()
+
+    def constraint(self, name: str) -> str | None:
+        """The stored expression of a CHECK, by its name in any case, or None."""
+        wanted = name.lower()
+        return next((e for n, e in self.constraints.items() if n.lower() == wanted), None)
+
+    @property
+    def append_only(self) -> bool:
+        """Whether ``delta.appendOnly`` forbids DELETE and UPDATE."""
+        return self.properties.get("delta.appendOnly", "false").lower() == "true"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One entry of a table's history."""
+
+    version: int
+    at: datetime
+    operation: str
+    read_version: int | None
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, str]
+    user_metadata: str | None
+    engine: str | None
+
+    @property
+    def tag(self) -> Mapping[str, Any]:
+        """What deltacheck wrote of the commit, empty where it was not ours."""
+        if not self.user_metadata or "deltacheck" not in self.user_metadata:
+            return {}
+        try:
+            value = json.loads(self.user_metadata)
+        except ValueError:
+            return {}
+        own = value.get("deltacheck") if isinstance(value, dict) else None
+        return own if isinstance(own, dict) else {}
+
+
+def read_table(session: SparkSession, table: TableName) -> Table:
+    """Read a table's metadata; no Spark job over its data.
+
+    Raises:
+        TableNotFoundError: There is no such table.
+        NotDeltaError: It is a view, or its format is not Delta.
+    """
+    register(session, None, table)
+    try:
+        detail = session.sql(f"DESCRIBE DETAIL {table.sql}").collect()[0]
+        if detail["format"] != "delta":
+            raise NotDeltaError(
+                f"{table} is a {detail['format']} table, not a Delta table; on it ADD "
+                "CONSTRAINT says OK and does nothing. It was left untouched.",
+                hint="Convert it (CONVERT TO DELTA), or take it out of the migration.",
+                table=str(table),
+            )
+        schema = frame(session, table).schema
+    except EngineFailure as error:
+        raise table_problem(error, table) from None
+    properties = dict(detail["properties"] or {})
+    return Table(
+        name=table,
+        id=detail["id"],
+        location=detail["location"],
+        schema=schema,
+        properties=properties,
+        features=frozenset(detail["tableFeatures"] or ()),
+        partition_columns=tuple(detail["partitionColumns"] or ()),
+        files=detail["numFiles"] or 0,
+        bytes=detail["sizeInBytes"] or 0,
+        constraints={
+            key[len(CONSTRAINT_PREFIX) :]: value
+            for key, value in properties.items()
+            if key.startswith(CONSTRAINT_PREFIX)
+        },
+        not_null=frozenset(_required(schema)),
+    )
+
+
+def exists(session: SparkSession, table: TableName) -> bool:
+    """Whether there is a Delta table of that name.
+
+    Raises:
+        NotDeltaError: There is something else of that name.
+    """
+    try:
+        read_table(session, table)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def table_problem(error: BaseException, table: TableName) -> DeltacheckError:
+    """The error of ours for what Spark said of a table; the caller raises it."""
+    failure = failure_of(error)
+    if failure.family in _MISSING:
+        return TableNotFoundError(
+            f"There is no table {table}; nothing was changed.",
+            hint="Create it first, or correct its name.",
+            table=str(table),
+        )
+    if failure.family == "EXPECT_TABLE_NOT_VIEW":
+        return NotDeltaError(
+            f"{table} is a view; constraints live on tables. It was left untouched.",
+            hint="Name the table that it reads.",
+            table=str(table),
+        )
+    if failure.family in {"DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"}:
+        return NotDeltaError(
+            f"{table} is not a Delta table; it was left untouched.",
+            hint="Convert it (CONVERT TO DELTA), or take it out of the migration.",
+            table=str(table),
+        )
+    return TableError(
+        f"{table} cannot be read: Spark says {failure.condition or failure.kind}.",
+        hint="Its log has the details.",
+        table=str(table),
+    )
+
+
+def frame(session: SparkSession, table: TableName, version: int | None = None) -> DataFrame:
+    """The rows of a table, now or as of a version."""
+    if version is None:
+        return session.table(table.sql)
+    return session.sql(f"SELECT * FROM {at_version(table, version)}")
+
+
+def at_version(table: TableName, version: int) -> str:
+    """SQL for a table as of a version."""
+    return f"{table.sql} VERSION AS OF {version}"
+
+
+def latest_version(session: SparkSession, table: TableName) -> int:
+    """The number of the table's last commit."""
+    return history(session, table, limit=1)[0].version
+
+
+def history(
+    session: SparkSession, table: TableName, *, limit: int | None = None, since: int | None = None
+) -> list[Commit]:
+    """The table's commits, newest first.
+
+    Args:
+        limit: At most so many.
+        since: Only those with a greater version number.
+    """
+    count = "" if limit is None else f" LIMIT {limit}"
+    rows = session.sql(f"DESCRIBE HISTORY {table.sql}{count}").collect()
+    commits = [_commit(row) for row in rows]
+    return [entry for entry in commits if since is None or entry.version > since]
+
+
+def _commit(row: Row) -> Commit:
+    return Commit(
+        version=row["version"],
+        at=row["timestamp"],
+        operation=row["operation"],
+        read_version=row["readVersion"],
+        parameters=dict(row["operationParameters"] or {}),
+        metrics=dict(row["operationMetrics"] or {}),
+        user_metadata=row["userMetadata"],
+        engine=row["engineInfo"],
+    )
+
+
+def count_rows(session: SparkSession, table: TableName, version: int) -> int:
+    """How many rows the table had at a version; from metadata alone where Delta can."""
+    rows = session.sql(f"SELECT count(*) AS rows FROM {at_version(table, version)}").collect()
+    return int(rows[0]["rows"])
+
+
+def columns_sql(schema: StructType) -> str:
+    """The columns of a schema as a quoted list."""
+    return ", ".join(quote(name) for name in schema.names)
+
+
+def _required(dtype: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if isinstance(dtype, StructType):
+        for child in dtype.fields:
+            here = (*path, child.name)
+            if not child.nullable:
+                yield here
+            if not isinstance(child.dataType, (ArrayType, MapType)):
+                yield from _required(child.dataType, here)

@@ -1,0 +1,289 @@
+"""The journal: an append-only table of runs, revisions and steps, from which all state is derived.
+
+Order is by token (one per run) and sequence, never by clock. What was applied is read from
+here; what a table really has is read from the table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from deltacheck.config import Environment
+from deltacheck.delta.commit import Frame, Statement, Tag, commit
+from deltacheck.delta.failures import EngineFailure, is_conflict
+from deltacheck.delta.table import read_table
+from deltacheck.delta.warehouse import create_schema
+from deltacheck.errors import LedgerError, TableNotFoundError
+from deltacheck.names import TableName, literal, quote, split_path
+
+FORMAT = 1
+"""The format of the ledger that this version writes and reads."""
+
+_FORMAT_KEY = "deltacheck.format"
+_ID_KEY = "deltacheck.journal"
+
+START, RENEW, REVISION, STEP, SETTLED, END = "start", "renew", "revision", "step", "settled", "end"
+"""The kinds of entry: a run begins, renews its lock, did a revision or a step, settled what
+an earlier run left, ends."""
+
+APPLIED, REVERTED, STAMPED = "applied", "reverted", "stamped"
+DONE, STOPPED, FAILED, BROKEN = "done", "stopped", "failed", "broken"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the journal. Times are UTC; ``seconds`` is wall time.
+
+    Attributes:
+        token: The run's place in the order of runs.
+        seq: The entry's place within the run.
+        state: Of a revision: applied, reverted, stamped. Of a step: enforced, dropped, ran.
+            Of an end: done, stopped, failed, broken.
+        base: The revision's down_revision, for a history without its file.
+        version_before: The table's version when the run began, or before the step.
+        expires: Until when the lock holds without being renewed.
+        detail: Anything else, as JSON.
+    """
+
+    token: int
+    seq: int
+    kind: str
+    run: str
+    at: datetime
+    command: str | None = None
+    state: str | None = None
+    revision: str | None = None
+    checksum: str | None = None
+    table: str | None = None
+    rule: str | None = None
+    version_before: int | None = None
+    version_after: int | None = None
+    violators_false: int | None = None
+    violators_null: int | None = None
+    moved: int | None = None
+    statement: str | None = None
+    seconds: float | None = None
+    expires: datetime | None = None
+    who: str | None = None
+    engine: str | None = None
+    detail: str | None = None
+
+
+_TYPES = {
+    "int": LongType(),
+    "float": DoubleType(),
+    "datetime": TimestampType(),
+    "str": StringType(),
+}
+
+
+def _schema() -> StructType:
+    kinds = {entry.name: str(entry.type).split(" ")[0] for entry in fields(Entry)}
+    types = {name: _TYPES[kind] for name, kind in kinds.items()} | {"seq": IntegerType()}
+    return StructType([StructField(name, types[name], True) for name in kinds])
+
+
+SCHEMA = _schema()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as the journal tells it."""
+
+    token: int
+    run: str
+    command: str
+    who: str
+    started: datetime
+    expires: datetime
+    state: str | None
+    tables: tuple[tuple[TableName, int], ...]
+    revisions: tuple[str, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether it has neither ended nor been broken."""
+        return self.state is None
+
+
+@dataclass(frozen=True)
+class Journal:
+    """All entries of an environment's journal, in order.
+
+    Attributes:
+        id: The journal's own identity; None where there is no journal yet.
+    """
+
+    id: str | None
+    entries: tuple[Entry, ...]
+
+    @cached_property
+    def token(self) -> int:
+        """The last token given out."""
+        return max((entry.token for entry in self.entries), default=0)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, oldest first."""
+        by_token: dict[int, list[Entry]] = {}
+        for entry in self.entries:
+            by_token.setdefault(entry.token, []).append(entry)
+        return tuple(_run(group) for _, group in sorted(by_token.items()))
+
+    @property
+    def holder(self) -> Run | None:
+        """The run that holds the lock, alive or dead."""
+        last = self.runs[-1] if self.runs else None
+        return last if last is not None and last.open else None
+
+    @cached_property
+    def unsettled(self) -> tuple[Run, ...]:
+        """Runs that died or failed, whose traces no later run has settled yet."""
+        settled = {entry.detail for entry in self.entries if entry.kind == SETTLED}
+        return tuple(
+            run
+            for run in self.runs
+            if run.state in (None, FAILED, BROKEN) and run.run not in settled
+        )
+
+    @cached_property
+    def applied(self) -> dict[str, Entry]:
+        """The revisions applied or stamped, each with the entry that says so, oldest first."""
+        last: dict[str, Entry] = {}
+        for entry in self.entries:
+            if entry.kind == REVISION and entry.revision is not None:
+                last.pop(entry.revision, None)
+                last[entry.revision] = entry
+        return {name: entry for name, entry in last.items() if entry.state != REVERTED}
+
+
+def _run(entries: Sequence[Entry]) -> Run:
+    start = next((entry for entry in entries if entry.kind == START), entries[0])
+    ends = [entry for entry in entries if entry.kind == END]
+    expires = [entry.expires for entry in entries if entry.expires is not None]
+    planned = [entry for entry in entries if entry.kind == START]
+    return Run(
+        token=start.token,
+        run=start.run,
+        command=start.command or "",
+        who=start.who or "",
+        started=start.at,
+        expires=max(expires, default=start.at),
+        state=ends[-1].state if ends else None,
+        tables=tuple(
+            (TableName.parse(entry.table), entry.version_before or 0)
+            for entry in planned
+            if entry.table is not None
+        ),
+        revisions=tuple((start.detail or "").split()),
+    )
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(timezone.utc)
+
+
+def journal_name(environment: Environment) -> TableName:
+    """Where an environment's journal is."""
+    return TableName((*split_path(environment.schema), "journal"))
+
+
+def read_journal(session: SparkSession, environment: Environment) -> Journal:
+    """Read an environment's journal; an empty one where there is none yet. Writes nothing.
+
+    Raises:
+        LedgerError: A newer deltacheck wrote it, or the table is not a journal.
+    """
+    name = journal_name(environment)
+    try:
+        table = read_table(session, name)
+    except TableNotFoundError:
+        return Journal(None, ())
+    _check_format(table.properties.get(_FORMAT_KEY), name)
+    return Journal(table.properties[_ID_KEY], tuple(_entries(session.table(name.sql))))
+
+
+def _check_format(text: str | None, name: TableName) -> None:
+    if text is None:
+        raise LedgerError(
+            f"{name} is not a journal of deltacheck; it was left untouched.",
+            hint="Name another schema for deltacheck's own tables in the environment.",
+            table=str(name),
+        )
+    if int(text) > FORMAT:
+        raise LedgerError(
+            f"{name} has format {text}; this deltacheck knows formats up to {FORMAT}. "
+            "Nothing was done.",
+            hint="Install the version of deltacheck that the environment is run with.",
+            table=str(name),
+        )
+
+
+def _entries(rows: DataFrame) -> Iterable[Entry]:
+    # Timestamps travel as microseconds: what collect() makes of them depends on the zones of
+    # session and machine.
+    times = {field.name for field in SCHEMA if isinstance(field.dataType, TimestampType)}
+    columns = [
+        f"unix_micros({quote(name)}) AS {quote(name)}" if name in times else quote(name)
+        for name in SCHEMA.names
+    ]
+    found = []
+    for row in rows.selectExpr(*columns).collect():
+        values = row.asDict()
+        found.append(Entry(**{k: _time(v) if k in times else v for k, v in values.items()}))
+    return sorted(found, key=lambda entry: (entry.token, entry.seq))
+
+
+def _time(micros: int | None) -> Any:
+    if micros is None:
+        return None
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+
+
+def create_journal(session: SparkSession, environment: Environment) -> None:
+    """Make the journal where there is none yet."""
+    name = journal_name(environment)
+    create_schema(session, environment, name)
+    columns = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in SCHEMA)
+    properties = ", ".join(
+        f"{literal(key)} = {literal(value)}"
+        for key, value in (
+            (_FORMAT_KEY, str(FORMAT)),
+            (_ID_KEY, uuid.uuid4().hex),
+            ("delta.appendOnly", "false"),
+            ("delta.enableChangeDataFeed", "false"),
+        )
+    )
+    statement = (
+        f"CREATE TABLE IF NOT EXISTS {name.sql} ({columns}) USING delta "
+        f"COMMENT 'Runs of deltacheck; append-only' TBLPROPERTIES ({properties})"
+    )
+    try:
+        commit(session, name, Statement(statement), tag=Tag())
+    except EngineFailure as error:
+        # Another run made it in the same instant: the reader that follows tells.
+        if not is_conflict(error):
+            raise
+
+
+def entries_frame(session: SparkSession, entries: Sequence[Entry]) -> Frame:
+    """Entries as rows to be appended, in one file."""
+    rows = [tuple(getattr(entry, name) for name in SCHEMA.names) for entry in entries]
+    return Frame(session.createDataFrame(rows, SCHEMA).coalesce(1))

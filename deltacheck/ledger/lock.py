@@ -1,0 +1,298 @@
+"""The lock of an environment: one run at a time, and a holder that lost it cannot go on.
+
+The journal is the lock. Taking it is an append under the journal's own id with the next
+token: of two at the same instant Delta lets one commit. It holds until the run's end is
+appended, it expires, or a person breaks it. On a local warehouse an operating-system lock
+tells at once whether the holder lives.
+"""
+
+from __future__ import annotations
+
+import getpass
+import itertools
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from deltacheck.config import Environment
+from deltacheck.delta.commit import Fence, Tag, commit
+from deltacheck.delta.failures import EngineFailure, is_conflict
+from deltacheck.delta.session import sibling
+from deltacheck.delta.warehouse import run_lock
+from deltacheck.errors import LockHeldError, LockLostError
+from deltacheck.ledger.journal import (
+    BROKEN,
+    END,
+    RENEW,
+    START,
+    Entry,
+    Journal,
+    Run,
+    create_journal,
+    entries_frame,
+    journal_name,
+    now,
+    read_journal,
+)
+from deltacheck.names import TableName
+
+LEASE = timedelta(minutes=5)
+"""How long the lock holds without being renewed."""
+
+_SPAN = 1_000_000
+"""How many fenced writes one run can make; what it did and its end come after them."""
+
+_POLL = 1.0
+"""Seconds between two looks at a lock that another run holds."""
+
+
+def new_run() -> str:
+    """An identity for a run: readable, unique, of no meaning for the order of runs."""
+    return f"{now():%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def holder_name() -> str:
+    """Who holds a lock: user and machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@dataclass
+class Lock:
+    """The lock, as its holder sees it.
+
+    Attributes:
+        journal: The journal as it was when the lock was taken, without this run.
+    """
+
+    session: SparkSession
+    environment: Environment
+    run: str
+    token: int
+    journal: Journal
+    lease: timedelta = LEASE
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _renewed: float = field(default_factory=time.time)
+    _lost: bool = False
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def fence(self) -> Fence:
+        """The next place in the order of this environment's writes to a table."""
+        return _fence(self.journal, self.token, next(self._numbers))
+
+    def ensure(self) -> None:
+        """Go on only if the lock is still ours; renews it where that is due.
+
+        Raises:
+            LockLostError: It expired and another run took it, or it was broken by hand.
+        """
+        # By the wall clock: it also runs on while a machine sleeps.
+        if self._lost or time.time() - self._renewed > self.lease.total_seconds() / 3:
+            self.renew(self.session)
+
+    def renew(self, session: SparkSession) -> None:
+        """Hold the lock for another lease.
+
+        Args:
+            session: The session to write with.
+
+        Raises:
+            LockLostError: It is no longer ours.
+        """
+        with self._guard:
+            number = next(self._numbers)
+            entry = Entry(self.token, number, RENEW, self.run, now(), expires=now() + self.lease)
+            if self._lost or not self._append(session, [entry]):
+                self._lost = True
+                raise LockLostError(
+                    f"Run {self.run} lost the lock of environment {self.environment.name}: it "
+                    "expired or was broken while the run went on. The run stops here; nothing "
+                    "is half done.",
+                    hint="Run the same command again once the other run has ended.",
+                )
+            self._renewed = time.time()
+
+    def end(self, entries: Sequence[Entry], state: str) -> None:
+        """Append what the run did, and its end.
+
+        Args:
+            entries: Revisions, steps and settled runs; token and run are filled in here.
+            state: How it ended: done, stopped or failed.
+
+        Raises:
+            LockLostError: The lock is no longer ours.
+        """
+        did = [
+            replace(entry, token=self.token, run=self.run, seq=_SPAN + place)
+            for place, entry in enumerate(entries)
+        ]
+        last = Entry(self.token, 2 * _SPAN - 1, END, self.run, now(), state=state)
+        with self._guard:
+            if self._lost or not self._append(self.session, [*did, last]):
+                raise LockLostError(
+                    f"Run {self.run} lost the lock of environment {self.environment.name} before "
+                    "it could record its end; what it did to the tables stands.",
+                    hint="Run the same command again; it finds what was done and records it.",
+                )
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the lock in the background, as long as a scan may take."""
+        stop = threading.Event()
+        # A session of its own: settings of the holder's statements must not reach it.
+        session = sibling(self.session)
+
+        def keep() -> None:
+            while not stop.wait(self.lease.total_seconds() / 4):
+                try:
+                    self.renew(session)
+                except LockLostError:
+                    return
+                except EngineFailure:
+                    # Tried again at the next beat; the holder itself asks before each step.
+                    continue
+
+        thread = threading.Thread(target=keep, name="deltacheck-lock", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _append(self, session: SparkSession, entries: Sequence[Entry]) -> bool:
+        return _append(session, self.environment, self.journal, entries)
+
+
+@contextmanager
+def locked(
+    session: SparkSession,
+    environment: Environment,
+    *,
+    command: str,
+    revisions: Sequence[str],
+    tables: Sequence[tuple[TableName, int]],
+    engine: str,
+    timeout: float = 0.0,
+    lease: timedelta = LEASE,
+) -> Iterator[Lock]:
+    """Take the lock of an environment, keep it, and leave it to ``Lock.end`` to give it back.
+
+    Args:
+        command: What the run does: upgrade, downgrade, stamp.
+        revisions: The revisions that it is about to run.
+        tables: The tables that it is about to touch, with their versions now.
+        engine: The versions of deltacheck, Spark and Delta.
+        timeout: Seconds to wait for another run to end.
+        lease: How long the lock holds without being renewed.
+
+    Raises:
+        LockHeldError: Another run holds it.
+        LedgerError: The journal cannot be used.
+    """
+    deadline = time.monotonic() + timeout
+    run = new_run()
+    while True:
+        with run_lock(environment) as mine:
+            journal = read_journal(session, environment)
+            if journal.id is None:
+                create_journal(session, environment)
+                continue
+            holder = journal.holder
+            if mine is not False and (mine is True or holder is None or holder.expires <= now()):
+                token = journal.token + 1
+                starts = _starts(run, token, command, revisions, tables, engine, lease)
+                if _append(session, environment, journal, starts):
+                    lock = Lock(session, environment, run, token, journal, lease)
+                    with lock.kept():
+                        yield lock
+                    return
+                continue
+        if time.monotonic() >= deadline:
+            raise _held(environment, holder)
+        time.sleep(min(_POLL, max(0.0, deadline - time.monotonic())))
+
+
+def _starts(
+    run: str,
+    token: int,
+    command: str,
+    revisions: Sequence[str],
+    tables: Sequence[tuple[TableName, int]],
+    engine: str,
+    lease: timedelta,
+) -> list[Entry]:
+    start = Entry(
+        token,
+        0,
+        START,
+        run,
+        now(),
+        command=command,
+        expires=now() + lease,
+        who=holder_name(),
+        engine=engine,
+        detail=" ".join(revisions),
+    )
+    return [
+        replace(start, table=str(table), version_before=version) for table, version in tables
+    ] or [start]
+
+
+def _held(environment: Environment, holder: Run | None) -> LockHeldError:
+    if holder is None:
+        who = "another process of this machine"
+    else:
+        age = int((now() - holder.started).total_seconds())
+        who = f"run {holder.run} of {holder.who}, {holder.command}, started {age} seconds ago"
+    return LockHeldError(
+        f"Environment {environment.name} is locked by {who}; nothing was done.",
+        hint="Wait for it (--lock-timeout SECONDS), or, if you know that it is dead, break the "
+        "lock with `deltacheck unlock`.",
+    )
+
+
+def break_lock(session: SparkSession, environment: Environment) -> Run | None:
+    """Break the lock of an environment; its holder, if it lives, cannot go on.
+
+    Returns:
+        The run that held it, or None where none did.
+    """
+    journal = read_journal(session, environment)
+    holder = journal.holder
+    if holder is None:
+        return None
+    entry = Entry(holder.token, 2 * _SPAN, END, holder.run, now(), state=BROKEN, who=holder_name())
+    _append(session, environment, journal, [entry])
+    return holder
+
+
+def _fence(journal: Journal, token: int, number: int) -> Fence:
+    return Fence(f"deltacheck-{journal.id}", token * 4 * _SPAN + number)
+
+
+def _append(
+    session: SparkSession, environment: Environment, journal: Journal, entries: Sequence[Entry]
+) -> bool:
+    """Append under the place of the last entry; False if a later one is there already."""
+    name = journal_name(environment)
+    last = entries[-1]
+    frame = entries_frame(session, entries)
+    fence = _fence(journal, last.token, last.seq)
+    try:
+        commit(session, name, frame, tag=Tag(run=last.run), fence=fence)
+    except EngineFailure as error:
+        if is_conflict(error):
+            return False
+        raise
+    # A write that its fence skipped is silent.
+    landed = session.table(name.sql).where(
+        f"token = {last.token} AND seq = {last.seq} AND run = '{last.run}'"
+    )
+    return landed.count() > 0

@@ -1,0 +1,170 @@
+"""The commands as Python functions: ``upgrade``, ``downgrade``, ``plan``, ``status``.
+
+Each opens what it needs, unless it is handed a session, and returns a typed result. The
+command line is thin over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from deltacheck.config import Environment, Project, load_project
+from deltacheck.delta.session import open_session
+from deltacheck.revisions.files import load_history
+from deltacheck.revisions.graph import History
+from deltacheck.rules.files import read_rules
+from deltacheck.rules.model import RuleSet
+from deltacheck.migrate.results import RunResult
+from deltacheck.migrate.run import Scene, run, scene
+from deltacheck.migrate.status import Status, read_status
+
+
+@dataclass(frozen=True)
+class Given:
+    """A project with all its files read: nothing of it needs Spark."""
+
+    project: Project
+    environment: Environment
+    history: History
+    rules: RuleSet
+
+
+def read_project(project: Path | str = ".", env: str | None = None) -> Given:
+    """Read a project's configuration, migrations and rules, in this order.
+
+    Raises:
+        ConfigError: There is no configuration, or no such environment.
+        HistoryError: The migrations are broken.
+        RuleFileError, ExpressionError: A file in ``constraints/`` is broken.
+    """
+    found = load_project(project)
+    environment = found.environment(env)
+    history = load_history(found.versions)
+    rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
+    return Given(found, environment, history, rules)
+
+
+def session(env: str | None = None, *, project: Path | str = ".") -> SparkSession:
+    """The Spark session of an environment.
+
+    Args:
+        env: The environment's name; default: the project's default.
+        project: The project's folder.
+
+    Raises:
+        ConfigError: There is no configuration, or no such environment.
+        EngineError: Java, Spark or Delta cannot be started.
+    """
+    return open_session(load_project(project).environment(env))
+
+
+def upgrade(
+    target: str = "head",
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    dry_run: bool = False,
+    lock_timeout: float = 0.0,
+    deadline: float | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """Bring the tables of an environment to a target: count, quarantine, enforce, read back.
+
+    Args:
+        target: ``head``, ``+1``, a revision or a prefix of one.
+        env: The environment's name; default: the project's default.
+        project: The project's folder.
+        session: A session to use instead of the environment's own.
+        dry_run: Look and count, and write nothing.
+        lock_timeout: Seconds to wait for another run to end.
+        deadline: Seconds to go on trying on a table that others write to.
+        progress: Told in a few words what the run does.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``; what was done until then is recorded.
+    """
+    with _staged(env, project, session, progress) as stage:
+        return run(
+            stage,
+            target,
+            "upgrade",
+            dry_run=dry_run,
+            lock_timeout=lock_timeout,
+            deadline=deadline,
+        )
+
+
+def downgrade(
+    target: str,
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    dry_run: bool = False,
+    lock_timeout: float = 0.0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """Take revisions back: drop what they added. Quarantined rows stay where they are.
+
+    Args:
+        target: ``base``, ``-1``, a revision or a prefix of one; it stays applied.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``; what was done until then is recorded.
+    """
+    with _staged(env, project, session, progress) as stage:
+        return run(stage, target, "downgrade", dry_run=dry_run, lock_timeout=lock_timeout)
+
+
+def plan(
+    target: str = "head",
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> RunResult:
+    """What ``upgrade`` would do: ``upgrade`` with ``dry_run``."""
+    return upgrade(
+        target, env=env, project=project, session=session, dry_run=True, progress=progress
+    )
+
+
+def status(
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Status:
+    """Every rule of an environment and how things stand; writes nothing.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``.
+    """
+    with _staged(env, project, session, progress) as stage:
+        return read_status(stage.session, stage.environment, stage.history, stage.rules)
+
+
+@contextmanager
+def _staged(
+    env: str | None,
+    project: Path | str,
+    session: SparkSession | None,
+    progress: Callable[[str], None],
+) -> Iterator[Scene]:
+    given = read_project(project, env)
+    if session is None:
+        progress("Starting Spark")
+        session = open_session(given.environment)
+    with scene(session, given.environment, given.history, given.rules, progress) as stage:
+        yield stage
+
+
+__all__ = ["Given", "downgrade", "plan", "read_project", "session", "status", "upgrade"]

@@ -1,0 +1,193 @@
+"""Everything that can be checked before a row moves, for the whole run.
+
+Reads tables and counts violators; writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from deltacheck.config import Environment
+from deltacheck.delta.table import Table, latest_version, read_table
+from deltacheck.delta.violators import Violators, check_rules, count_violators
+from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
+from deltacheck.names import TableName, split_path
+from deltacheck.quarantine.layout import environment_quarantine
+from deltacheck.quarantine.place import check_place
+from deltacheck.revisions.operations import AddConstraint
+from deltacheck.rules.expression import same_rule
+from deltacheck.rules.model import DEFAULT_GATE, Gate, Kind
+from deltacheck.migrate.tasks import Task
+
+TEMPORARY = "__deltacheck_new"
+"""Ends the name of the constraint that stands in while one is replaced."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a run found at one table before it changed anything.
+
+    Attributes:
+        new: Rule key to the constraint that is to be added.
+        found: The violators of the new rules, or None where there is no new rule.
+    """
+
+    table: Table
+    quarantine: TableName
+    new: Mapping[str, AddConstraint]
+    found: Violators | None
+
+
+def look_at(
+    session: SparkSession, environment: Environment, tasks: Sequence[Task]
+) -> dict[TableName, Look]:
+    """Check every table of a run and count the violators of its new rules, in one pass each.
+
+    Raises:
+        TableNotFoundError, NotDeltaError: A table is missing, a view or not Delta.
+        ConstraintError: A rule's name is taken by another constraint.
+        ExpressionError: Spark does not accept a rule.
+        QuarantineError: A quarantine cannot take a table's rows.
+        AppendOnlyError: A table with violators is append-only.
+        FailRuleError, GateError: There are violators and something says stop.
+    """
+    names = list(dict.fromkeys(task.table for task in tasks if task.table is not None))
+    tables = {name: read_table(session, name) for name in names}
+    new = {name: _new(tables[name], tasks) for name in names}
+    for name, table in tables.items():
+        check_rules(session, table, {key: add.expression for key, add in new[name].items()})
+    looks = {}
+    for name, table in tables.items():
+        quarantine = environment_quarantine(name, environment)
+        if new[name]:
+            check_place(session, name, table.schema, quarantine)
+        found = count_new(session, name, latest_version(session, name), new[name])
+        looks[name] = Look(table, quarantine, new[name], found)
+    for look in looks.values():
+        if look.found is not None:
+            hold(look.table, look.new, look.found)
+    return looks
+
+
+def _new(table: Table, tasks: Sequence[Task]) -> dict[str, AddConstraint]:
+    """The constraints that the table does not have yet, by key."""
+    new = {}
+    for task in tasks:
+        if task.table != table.name or task.superseded or task.want is None:
+            continue
+        if is_enforced(table, task.want):
+            continue
+        there = table.constraint(task.want.name)
+        if there is not None and not task.replaces:
+            raise ConstraintError(
+                f"{table.name} has a constraint {task.want.name} already, with another "
+                f"expression: {there}. Nothing was changed.",
+                hint=f"Give the rule of revision {task.revision} another name, change it with "
+                "replace_check, or drop the constraint.",
+                table=str(table.name),
+                rule=task.want.name,
+            )
+        new[task.want.key] = task.want
+    return new
+
+
+def is_enforced(table: Table, wanted: AddConstraint) -> bool:
+    """Whether a table enforces a constraint, as a CHECK or as NOT NULL of its schema."""
+    there = table.constraint(wanted.name)
+    if there is not None:
+        return same_rule(there, wanted.expression)
+    return by_schema(table, wanted)
+
+
+def by_schema(table: Table, wanted: AddConstraint) -> bool:
+    """Whether the table's schema holds a NOT NULL."""
+    path = column_path(wanted)
+    return path is not None and path in {
+        tuple(part.lower() for part in column) for column in table.not_null
+    }
+
+
+def column_path(added: AddConstraint) -> tuple[str, ...] | None:
+    """The column of a NOT NULL, in lower case, as a path; None for a CHECK."""
+    if added.kind is not Kind.NOT_NULL or added.column is None:
+        return None
+    return tuple(part.lower() for part in split_path(added.column))
+
+
+def count_new(
+    session: SparkSession, name: TableName, version: int, new: Mapping[str, AddConstraint]
+) -> Violators | None:
+    """Count the violators of constraints to be added; None where there are none to add."""
+    if not new:
+        return None
+    groups: dict[str, list[str]] = {}
+    for key, add in new.items():
+        groups.setdefault(_gate(add).text, []).append(key)
+    rules = {key: add.expression for key, add in new.items()}
+    return count_violators(session, name, version, rules, groups)
+
+
+def _gate(add: AddConstraint) -> Gate:
+    return DEFAULT_GATE if add.gate is None else add.gate
+
+
+def hold(table: Table, new: Mapping[str, AddConstraint], found: Violators, moved: int = 0) -> None:
+    """Hold violators against what the migrations say of them.
+
+    Args:
+        moved: Rows that this run has moved out of the table already; they count too.
+
+    Raises:
+        FailRuleError: Rows break a rule whose violators must not be moved.
+        GateError: More rows are bad than a gate allows.
+        AppendOnlyError: Rows would have to be deleted from an append-only table.
+    """
+    name = table.name
+    for key, add in new.items():
+        if add.violators == "fail" and found.of(key):
+            raise FailRuleError(
+                f"{found.of(key)} of {found.rows} rows of {name} break the rule {add.name}, "
+                'whose migration says violators="fail". Nothing was moved.',
+                hint="Repair the rows, or let the migration quarantine them.",
+                table=str(name),
+                rule=add.name,
+                violators=found.of(key),
+                rows=found.rows,
+            )
+    gates = {_gate(add).text: _gate(add) for add in new.values()}
+    for text, bad in found.groups.items():
+        rows = found.rows + moved
+        if not gates[text].allows(bad + moved, rows):
+            members = [add.name for add in new.values() if _gate(add).text == text]
+            raise GateError(
+                f"{bad + moved} of {rows} rows of {name} break {_listed(members)}: more than the "
+                f"gate of {text}. "
+                + ("Nothing was moved." if not moved else f"{moved} of them were moved before."),
+                hint="Look at the rule first; if it is right, raise its gate in the migration "
+                f'(gate="{_above(bad + moved, rows)}").',
+                table=str(name),
+                rule=members[0] if len(members) == 1 else None,
+                violators=bad + moved,
+                rows=rows,
+            )
+    if found.any and table.append_only:
+        raise AppendOnlyError(
+            f"{name} is append-only (delta.appendOnly) and {found.any} of its {found.rows} rows "
+            f"break {_listed([add.name for add in new.values()])}; they cannot be moved out. "
+            "Nothing was changed.",
+            hint="Set delta.appendOnly to false for the time of the upgrade.",
+            table=str(name),
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"the rule {names[0]}"
+    return f"the rules {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _above(bad: int, rows: int) -> str:
+    return f"{-(-bad * 100 // rows)}%" if rows else "100%"

@@ -1,0 +1,94 @@
+"""What a run found and did, as values: the same for the command line, JSON and Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+StepState = Literal["planned", "enforced", "dropped", "ran", "stopped", "failed", "skipped"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows of a table that break a rule, apart for those where it is false and where NULL."""
+
+    false: int
+    null: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.false + self.null
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of a revision and what became of it.
+
+    Attributes:
+        operation: As in the migration: set_not_null, add_check, replace_check, ...
+        violators: The rows that broke the rule, where rows were counted.
+        state: enforced means: read back from the table.
+        seconds: Wall time of its ALTERs.
+        statements: The SQL that changes the constraint.
+        note: Why it was skipped, stopped or failed.
+    """
+
+    revision: str
+    operation: str
+    table: str | None
+    rule: str | None
+    expression: str | None
+    state: StepState
+    violators: Found | None = None
+    seconds: float = 0.0
+    statements: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """The rows of a table before and after a run.
+
+    Attributes:
+        before: Rows when its violators were first counted.
+        moved: Rows moved to the quarantine by this run.
+        after: Rows when the run was done with the table; differs from ``before - moved``
+            by what other writers did meanwhile.
+    """
+
+    table: str
+    quarantine: str
+    before: int
+    moved: int
+    after: int
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What ``upgrade``, ``downgrade`` or ``plan`` found and did.
+
+    Attributes:
+        run: The run's id, or None where nothing was to be done or only looked at.
+        revisions: The revisions run, in order.
+        recorded: Tables whose recorded rules were, or are to be, brought up to date.
+        settled: Earlier runs, dead or failed, whose traces this one settled.
+        current: The revision that the environment is at afterwards.
+    """
+
+    environment: str
+    command: str
+    run: str | None
+    revisions: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
+    tables: tuple[TableOutcome, ...] = ()
+    recorded: tuple[str, ...] = ()
+    settled: tuple[str, ...] = ()
+    current: str | None = None
+    dry_run: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether there was nothing pending."""
+        return not (self.revisions or self.recorded or self.settled)
