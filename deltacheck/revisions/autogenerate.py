@@ -71,6 +71,8 @@ def _renames(
         old = declared.renamed_from
         if old is None or old not in state or old == table:
             continue
+        if old in rules and not any(rule.enforced for rule in declared.rules):
+            continue  # the constraints can as well be those of a new table of the old name
         if old in waiting:
             raise DeclarationError(
                 f"{waiting[old]} and {table} both say that they are renamed from {old}; "

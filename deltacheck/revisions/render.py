@@ -96,9 +96,7 @@ def _docstring(message: str) -> str:
     text = one_line(message)
     if not text:
         return ""
-    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if text.endswith('"') and not text.endswith('\\"'):
-        text = text[:-1] + '\\"'
+    text = re.sub(r'"(?=""|$)', r"\"", text.replace("\\", r"\\"))
     lines = textwrap.wrap(text, _WIDTH - 8, break_long_words=False, break_on_hyphens=False)
     if len(lines) == 1:
         return f'"""{lines[0]}"""\n\n'

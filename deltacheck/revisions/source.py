@@ -34,7 +34,7 @@ def checksum_of(tree: ast.Module) -> str:
     return digest.hexdigest()
 
 
-def _pieces(value: object) -> Iterator[str]:
+def _pieces(value: object, within: ast.AST | None = None) -> Iterator[str]:
     """Spell a tree, without what is absent.
 
     Not ``ast.dump``: what that shows of empty fields changes between Python versions, and
@@ -49,21 +49,24 @@ def _pieces(value: object) -> Iterator[str]:
             held = getattr(value, name, None)
             if name != "ctx" and held is not None and held != []:
                 yield f" {name}="
-                yield from _pieces(held)
+                yield from _pieces(held, value)
         yield ")"
     elif isinstance(value, list):
         yield "["
         for item in value:
-            if not _is_bare_text(item):
-                yield from _pieces(item)
+            if not _says_nothing(item, within):
+                yield from _pieces(item, within)
                 yield ","
         yield "]"
     else:
         yield ascii(value)
 
 
-def _is_bare_text(node: object) -> bool:
-    """Whether it is a statement that is only a text: a docstring, or one used as a comment."""
+def _says_nothing(node: object, within: ast.AST | None) -> bool:
+    """Whether it is a statement that is only a text (a docstring, or one used as a comment),
+    or an empty part of an f-string (Python 3.12.1 has such parts where others have none)."""
+    if isinstance(within, ast.JoinedStr):
+        return isinstance(node, ast.Constant) and node.value == ""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
