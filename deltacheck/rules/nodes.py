@@ -93,7 +93,9 @@ class Node:
     @property
     def type(self) -> str:
         """The type that a CAST casts to."""
-        return next(token.text for token in self.tokens() if token.kind is Kind.TYPE)
+        return next(
+            part.text for part in self.parts if isinstance(part, Token) and part.kind is Kind.TYPE
+        )
 
     @property
     def start(self) -> int:
@@ -137,6 +139,8 @@ def _touch(left: Token, right: Token) -> bool:
         return True
     if left.kind is Kind.SIGN:
         return right.kind is not Kind.SIGN
+    if left.text == "X" and right.kind is Kind.STRING:
+        return True
     return left.text in ("(", "[", ".")
 
 
