@@ -16,19 +16,27 @@ from deltacheck.lint.truth import (
     Fact,
     Outcome,
     column_key,
-    facts,
     is_null,
     operand_key,
     outcomes,
 )
-from deltacheck.rules.expression import parse_rule
 from deltacheck.rules.model import Kind
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _FLOATS = ("float", "double", "real")
 _INSTANTS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _CLOCK_TIME = re.compile(r"\d{4}-\d{1,2}-\d{1,2}[ T]\d{1,2}:\d{1,2}.*")
-_CLOCKS = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp)
+_CLOCKS = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentTime)
+_SHIFTED = (
+    exp.Add,
+    exp.Cast,
+    exp.Paren,
+    exp.StrToUnix,
+    exp.Sub,
+    exp.TimestampAdd,
+    exp.TsOrDsAdd,
+    exp.UnixSeconds,
+)
 _ZONE = re.compile(
     r"(?:[ ]?(?:Z|UTC|GMT|UT)|(?:[ ]?(?:UTC|GMT|UT))?[+-]\d{1,2}(?::?\d{2}){0,2}"
     r"|[ ]?[A-Za-z]+/[A-Za-z_/+-]+)$"
@@ -99,11 +107,10 @@ def nan_passes(constraint: Constraint) -> Iterator[Remark]:
         check: ratio > 0                        # NaN passes
         check: ratio > 0 AND NOT isnan(ratio)   # it does not
     """
-    known = [fact for part in constraint.conjuncts for fact in facts(part)]
-    limited = constraint.limited | {fact.key for fact in known if fact.relation in ("<", "<=", "=")}
+    limited = constraint.limited | constraint.limits
     tested = {operand_key(test.this) for test in constraint.tree.find_all(exp.IsNan)}
     columns = {column_key(column): column for column in columns_of(constraint.tree)}
-    for fact in _lower_limits(known):
+    for fact in _lower_limits(constraint.facts):
         column = columns.get(fact.key)
         if column is None or fact.key in limited | tested:
             continue
@@ -250,11 +257,11 @@ def uses_clock(constraint: Constraint) -> Iterator[Remark]:
         check: expires_on > current_date()   # turns false on its own
         check: placed_on <= current_date()   # stays true: nothing to say
     """
-    if not constraint.enforced or not parse_rule(constraint.text).uses_clock:
+    if not constraint.enforced or not constraint.expression.uses_clock:
         return
-    clocks = [clock for part in constraint.conjuncts for clock in part.find_all(*_CLOCKS)]
-    harmless = [part for part in constraint.conjuncts if _grows_true(part)]
-    if not clocks or len(clocks) > len(harmless):
+    clocks = sum(1 for _ in _clocks(constraint.tree))
+    harmless = sum(1 for part in constraint.conjuncts if _grows_true(part))
+    if clocks != harmless:
         yield Remark(
             "The rule depends on the current date or time: rows that were good can break it "
             "later, and OPTIMIZE or MERGE then fails on them.",
@@ -262,27 +269,32 @@ def uses_clock(constraint: Constraint) -> Iterator[Remark]:
         )
 
 
+def _clocks(tree: exp.Expr) -> Iterator[exp.Expr]:
+    for node in tree.find_all(*_CLOCKS, exp.Anonymous):
+        if not isinstance(node, exp.Anonymous) or node.name.lower() in ("now", "getdate"):
+            yield node
+
+
 def _grows_true(part: exp.Expr) -> bool:
-    """Whether a comparison with the clock stays true once it is."""
+    """Whether a comparison with one clock stays true once it is."""
     if isinstance(part, (exp.LT, exp.LTE)):
-        early, late = part.this, part.args["expression"]
+        late = part.args["expression"]
     elif isinstance(part, (exp.GT, exp.GTE)):
-        early, late = part.args["expression"], part.this
+        late = part.this
     else:
         return False
-    while isinstance(late, exp.Paren) or (
-        isinstance(late, (exp.Add, exp.Sub)) and not late.args["expression"].find(*_CLOCKS)
-    ):
+    while isinstance(late, _SHIFTED):
         late = late.this
-    return isinstance(late, _CLOCKS) and not early.find(*_CLOCKS)
+    clocks = list(_clocks(part))
+    return clocks == [late] and not isinstance(late, exp.CurrentTime)
 
 
 def doubled_quote(constraint: Constraint) -> Iterator[Remark]:
     """A doubled single quote in a string.
 
     `'it''s'` is one string only to Spark 4. Spark 3 and the parser of ALTER TABLE ADD
-    CONSTRAINT read two strings, `'it'` and `'s'`, and join them to `its`. deltacheck hands on
-    `'it\\'s'` in its place, but whoever copies the text does not.
+    CONSTRAINT read two strings, `'it'` and `'s'`, and join them to `its`. deltacheck stores
+    `'it\\'s'` in its place; whoever copies the text by hand does not.
 
         check: note <> 'it''s'
         check: note <> 'it\\'s'

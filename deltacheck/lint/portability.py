@@ -32,30 +32,21 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 def read_otherwise(constraint: Constraint) -> Iterator[Remark]:
     r"""delta-rs reads the stored text otherwise than Spark.
 
-    The same constraint then means something else to a writer that is not Spark: a string in
-    double quotes is a column to it, a backslash in a string is just a backslash, strings
-    side by side are not joined, and `/` between whole numbers drops the remainder.
+    The same constraint then means something else to a writer that is not Spark: a backslash
+    in a string is just a backslash to it, and `/` between whole numbers drops the remainder.
+    (So do strings in double quotes and strings side by side, which deltacheck rewrites.)
+    Nothing to do where only Spark writes.
 
-        check: status = "paid"     # a column called paid
-        check: status = 'paid'
+        check: code LIKE 'a\\_%'      # to delta-rs: a, two backslashes, _, anything
+        check: total / pieces > 0.5  # to delta-rs: never true for 1 / 2
+        check: total > 0.5 * pieces
     """
     if not constraint.enforced:
         return
-    found = list(literals(constraint.stored))
-    if any(text.startswith('"') for text in found):
-        yield Remark(
-            "A string stands in double quotes, which delta-rs reads as the name of a column.",
-            "Put it between single quotes.",
-        )
-    if any("\\" in text for text in found if text.startswith("'")):
+    if any("\\" in text for text in literals(constraint.stored)):
         yield Remark(
             "A string has a backslash in it, which delta-rs takes as it stands.",
             "Say it without one, if delta-rs writes to this table.",
-        )
-    if re.search(r"''\s+''", without_literals(constraint.stored)):
-        yield Remark(
-            "Two strings stand side by side, which only Spark joins.",
-            "Write one string, or join them with `||`.",
         )
     if constraint.tree.find(exp.Div):
         yield Remark(
@@ -69,7 +60,7 @@ def not_readable(constraint: Constraint) -> Iterator[Remark]:
 
     Every write by delta-rs to this table then fails. Nothing to do where only Spark writes.
 
-    It lacks `!`, `DIV`, `RLIKE` and `REGEXP`, and functions such as `year`, `size`,
+    It lacks `DIV`, `RLIKE` and `REGEXP`, and functions such as `year`, `size`,
     `startswith` and `isnull`; and it tells the case of columns apart.
 
         check: year(placed_on) >= 2020
@@ -81,7 +72,6 @@ def not_readable(constraint: Constraint) -> Iterator[Remark]:
         text = without_literals(constraint.stored)
         words = [f"{name}()" for name in _CALL.findall(text) if name.lower() in _LACKING]
         words += re.findall(r"\b(?:RLIKE|REGEXP|DIV)\b(?!\s*\()", text, re.IGNORECASE)
-        words += re.findall(r"!(?!\s*[=<>])", text)
         if words:
             yield Remark(
                 f"delta-rs does not know {', '.join(dict.fromkeys(words))}: its writes to this "

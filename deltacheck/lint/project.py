@@ -22,12 +22,11 @@ from deltacheck.lint.registry import (
     MIGRATION_LINTS,
 )
 from deltacheck.lint.subjects import Constraint, ConstraintKey, Migration
-from deltacheck.lint.truth import conjuncts, facts
 from deltacheck.names import TableName, split_path
 from deltacheck.revisions.graph import History, Revision
 from deltacheck.revisions.state import Managed, state_after
-from deltacheck.rules.expression import parse_rule, same_rule
-from deltacheck.rules.model import Kind, Rule, TableRules
+from deltacheck.rules.expression import same_rule
+from deltacheck.rules.model import Rule, TableRules
 
 Columns = Mapping[TableName, Mapping[str, str]]
 """The Spark types of tables' columns, by column; nested fields as ``address.zip``."""
@@ -174,11 +173,8 @@ def _about_rules(
         for rule in declared.rules
         if rule.enforced and rule.column
     )
-    limits = {rule.key: _limits(rule) for rule in declared.rules if rule.enforced}
-    for rule in declared.rules:
-        managed = standing.get((declared.table, rule.key))
-        others = (limits[key] for key in limits if key != rule.key)
-        subject = Constraint(
+    subjects = [
+        Constraint(
             table=declared.table,
             name=rule.name,
             kind=rule.kind,
@@ -186,9 +182,17 @@ def _about_rules(
             stored=rule.expression,
             enforced=rule.enforced,
             never_null=never_null,
-            limited=frozenset().union(*others),
             types={column.lower(): kind for column, kind in types.items()},
             spellings={column.lower(): column for column in types},
+        )
+        for rule in declared.rules
+    ]
+    for rule, subject in zip(declared.rules, subjects, strict=True):
+        managed = standing.get((declared.table, rule.key))
+        others = [one for one in subjects if one.enforced and one is not subject]
+        subject = replace(
+            subject,
+            limited=frozenset().union(*(one.limits for one in others)),
             elsewhere=None if managed is None else managed.added.name,
         )
         spot = _Spot(Source(""), table=str(declared.table), rule=rule.name)
@@ -197,18 +201,6 @@ def _about_rules(
             place = source.entry(rule.origin.line, rule.origin.column)
             spot = replace(spot, source=source, place=place, path=rule.origin.path)
         yield from _found(CONSTRAINT_LINTS, subject, spot)
-
-
-def _limits(rule: Rule) -> frozenset[str]:
-    """The operands that a rule gives an upper limit."""
-    if rule.kind is Kind.NOT_NULL:
-        return frozenset()
-    return frozenset(
-        fact.key
-        for part in conjuncts(parse_rule(rule.expression).tree)
-        for fact in facts(part)
-        if fact.relation in ("<", "<=", "=")
-    )
 
 
 def _about_migrated(

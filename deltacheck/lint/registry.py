@@ -19,7 +19,7 @@ CONSTRAINT_LINTS: tuple[Lint[Constraint], ...] = (
     Lint("DC106", "or-beside-and", _WARNING, expressions.or_beside_and),
     Lint("DC107", "timestamp-without-zone", _WARNING, expressions.timestamp_without_zone),
     Lint("DC108", "uses-clock", _WARNING, expressions.uses_clock),
-    Lint("DC109", "doubled-quote", _WARNING, expressions.doubled_quote),
+    Lint("DC109", "doubled-quote", _INFO, expressions.doubled_quote),
     Lint("DC110", "never-holds", _ERROR, expressions.never_holds),
     Lint("DC111", "always-holds", _WARNING, expressions.always_holds),
     Lint("DC112", "type-differs", _WARNING, types.type_differs),

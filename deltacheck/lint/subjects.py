@@ -8,20 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import exp
 
-from deltacheck.lint.truth import conjuncts
+from deltacheck.lint.truth import Fact, conjuncts, facts
 from deltacheck.names import TableName, quote
 from deltacheck.revisions.graph import Revision
-from deltacheck.rules.expression import parse_rule
+from deltacheck.rules.expression import Expression, parse_rule
 from deltacheck.rules.model import Kind
 
 _LITERAL = re.compile(
     r"""`(?:[^`]|``)*`|\b[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""",
     re.DOTALL,
 )
+
+_understood = lru_cache(maxsize=4096)(parse_rule)
 
 ConstraintKey = tuple[TableName, str]
 """A table and the lower-case name of a constraint on it."""
@@ -57,15 +59,30 @@ class Constraint:
     spellings: Mapping[str, str] = field(default_factory=dict)
     elsewhere: str | None = None
 
-    @cached_property
+    @property
+    def expression(self) -> Expression:
+        """The expression, understood."""
+        return _understood(self.text)
+
+    @property
     def tree(self) -> exp.Expr:
         """The expression, parsed."""
-        return parse_rule(self.text).tree
+        return self.expression.tree
 
     @cached_property
     def conjuncts(self) -> tuple[exp.Expr, ...]:
         """The parts of the expression that must all be true."""
         return conjuncts(self.tree)
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """What is so about operands where the expression is true."""
+        return tuple(fact for part in self.conjuncts for fact in facts(part))
+
+    @property
+    def limits(self) -> frozenset[str]:
+        """The operands that the expression gives an upper limit."""
+        return frozenset(fact.key for fact in self.facts if fact.relation in ("<", "<=", "="))
 
 
 @dataclass(frozen=True)
