@@ -10,17 +10,17 @@ each name once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from deltacheck.errors import DeclarationError
-from deltacheck.names import TableName, split_path
+from deltacheck.names import TableName
 from deltacheck.revisions.operations import (
     AddConstraint,
     Operation,
     RenameTable,
     ReplaceConstraint,
+    column_key,
 )
-from deltacheck.revisions.state import Managed
+from deltacheck.revisions.state import Managed, moved
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import Action, Kind, Rule, TableRules
 
@@ -49,10 +49,7 @@ def difference(
     renames = _renames(rules, state)
     current = {table: dict(constraints) for table, constraints in state.items()}
     for rename in renames:
-        current[rename.new] = {
-            key: Managed(_moved(managed.added, rename.new), managed.revision)
-            for key, managed in current.pop(rename.old).items()
-        }
+        current[rename.new] = moved(current.pop(rename.old), rename.new)
     operations: list[Operation] = [*renames]
     for table, declared in rules.items():
         operations += _on_table(declared, current.pop(table, {}))
@@ -65,24 +62,8 @@ def _renames(
     rules: Mapping[TableName, TableRules], state: Mapping[TableName, Mapping[str, Managed]]
 ) -> list[RenameTable]:
     """Those that the migrations do not know yet, each once its new name is free."""
+    waiting = {old: new for old in state if (new := _new_name(old, rules, state)) is not None}
     taken = set(state)
-    waiting: dict[TableName, TableName] = {}
-    for table, declared in rules.items():
-        old = declared.renamed_from
-        if old is None or old not in state or old == table:
-            continue
-        if old in rules and not any(rule.enforced for rule in declared.rules):
-            continue  # the constraints can as well be those of a new table of the old name
-        if old in waiting:
-            raise DeclarationError(
-                f"{waiting[old]} and {table} both say that they are renamed from {old}; "
-                "nothing was done.",
-                hint="A table has one new name: remove renamed_from from the other.",
-                table=str(table),
-                path=None if declared.origin is None else declared.origin.path,
-                line=None if declared.origin is None else declared.origin.line,
-            )
-        waiting[old] = table
     result: list[RenameTable] = []
     while free := [old for old, new in waiting.items() if new not in taken]:
         for old in free:
@@ -91,8 +72,37 @@ def _renames(
     return result
 
 
-def _moved(added: AddConstraint, table: TableName) -> AddConstraint:
-    return replace(added, table=table)
+def _new_name(
+    old: TableName,
+    rules: Mapping[TableName, TableRules],
+    state: Mapping[TableName, Mapping[str, Managed]],
+) -> TableName | None:
+    """The table that says it is renamed from ``old``, if one does.
+
+    ``renamed_from`` may stay in a file for ever, so a table that the migrations know by its
+    new name comes second, and one without constraints does not count where ``old`` is
+    declared anew: what is there can as well be the new table's.
+    """
+    claims = [
+        declared
+        for table, declared in rules.items()
+        if declared.renamed_from == old
+        and table != old
+        and (old not in rules or any(rule.enforced for rule in declared.rules))
+    ]
+    new = [declared for declared in claims if declared.table not in state]
+    if len(new) > 1:
+        first, second = new[:2]
+        raise DeclarationError(
+            f"{first.table} and {second.table} both say that they are renamed from {old}; "
+            "nothing was done.",
+            hint="A table has one new name: remove renamed_from from the other.",
+            table=str(second.table),
+            path=None if second.origin is None else second.origin.path,
+            line=None if second.origin is None else second.origin.line,
+        )
+    chosen = new or claims
+    return chosen[0].table if len(chosen) == 1 else None
 
 
 def _on_table(declared: TableRules, there: dict[str, Managed]) -> list[Operation]:
@@ -108,7 +118,7 @@ def _on_table(declared: TableRules, there: dict[str, Managed]) -> list[Operation
             renamed = gone.pop((rule.renamed_from or "").lower(), None)
             if renamed is not None:
                 then.append(renamed.reverse())
-        elif old.kind is not new.kind or _column(old) != _column(new):
+        elif old.kind is not new.kind or column_key(old.column) != column_key(new.column):
             first += [old.reverse(), new]
         elif new.kind is Kind.CHECK and not same_rule(old.expression, new.expression):
             then.append(ReplaceConstraint(new, old))
@@ -125,8 +135,3 @@ def _constraint(declared: TableRules, rule: Rule) -> AddConstraint:
         violators="fail" if rule.on_violation is Action.FAIL else "quarantine",
         gate=rule.gate or declared.gate,
     )
-
-
-def _column(added: AddConstraint) -> tuple[str, ...]:
-    """The column of a NOT NULL as Spark compares it: without regard to case."""
-    return tuple(part.casefold() for part in split_path(added.column)) if added.column else ()

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Union
 
-from deltacheck.names import TableName
+from deltacheck.names import TableName, split_path
 from deltacheck.rules.model import Gate, Kind
 
 Violators = Literal["quarantine", "fail"]
@@ -24,6 +24,15 @@ def default_not_null_name(column: str) -> str:
     'address_zip_code_not_null'
     """
     return re.sub(r"\W", "_", column) + "_not_null"
+
+
+def column_key(column: str | None) -> tuple[str, ...]:
+    """What two spellings of one column have in common: Spark compares without regard to case.
+
+    >>> column_key("`Address`.city") == column_key("address.City")
+    True
+    """
+    return tuple(part.casefold() for part in split_path(column)) if column else ()
 
 
 @dataclass(frozen=True)
@@ -153,5 +162,6 @@ __all__ = [
     "RenameTable",
     "ReplaceConstraint",
     "Violators",
+    "column_key",
     "default_not_null_name",
 ]

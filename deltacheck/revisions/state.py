@@ -7,7 +7,7 @@ drops or replaces what is not there. Knows nothing of files and of tables as the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from deltacheck.errors import HistoryError
@@ -19,6 +19,7 @@ from deltacheck.revisions.operations import (
     Operation,
     RenameTable,
     ReplaceConstraint,
+    column_key,
 )
 from deltacheck.revisions.revision import Revision, paths_of
 from deltacheck.rules.model import Kind
@@ -39,6 +40,14 @@ class Managed:
 
 State = dict[TableName, dict[str, Managed]]
 """By table, and within it by the rule's name in lower case. Tables without any are absent."""
+
+
+def moved(constraints: Mapping[str, Managed], table: TableName) -> dict[str, Managed]:
+    """The same constraints on a table that has taken another name."""
+    return {
+        key: replace(managed, added=replace(managed.added, table=table))
+        for key, managed in constraints.items()
+    }
 
 
 def state_after(revisions: Iterable[Revision]) -> State:
@@ -96,7 +105,7 @@ def _step(revision: Revision, where: str, operation: Operation, state: State) ->
         there = _there(revision, where, "drops", operation, state)
         if there.added.kind is not operation.kind:
             raise _other_kind(revision, where, there.added)
-        if (operation.column or "").casefold() != (there.added.column or "").casefold():
+        if column_key(operation.column) != column_key(there.added.column):
             raise HistoryError(
                 f"{where} drops {operation.name} on {operation.table} as a NOT NULL of "
                 f"{operation.column}, but it is one of {there.added.column}; nothing was done.",
@@ -164,7 +173,4 @@ def _rename(revision: Revision, where: str, operation: RenameTable, state: State
             hint="op.rename_table is for a table that took its constraints along to a new name.",
             paths=paths_of(revision),
         )
-    state[operation.new] = {
-        key: replace(managed, added=replace(managed.added, table=operation.new))
-        for key, managed in state.pop(operation.old).items()
-    }
+    state[operation.new] = moved(state.pop(operation.old), operation.new)

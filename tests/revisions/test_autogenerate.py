@@ -275,6 +275,16 @@ def test_one_table_has_one_new_name() -> None:
     assert caught.value.table == "shop.third"
 
 
+def test_a_renaming_made_long_ago_does_not_stand_in_the_way_of_another() -> None:
+    """The old name was used anew, and that table is renamed in its turn."""
+    third = TableName.parse("shop.third")
+    before = declared(rule("a"), table=SALES, old=ORDERS) | declared(rule("b"))
+    after = declared(rule("a"), table=SALES, old=ORDERS) | declared(
+        rule("b"), table=third, old=ORDERS
+    )
+    assert changes(before, after) == ["rename shop.orders shop.third"]
+
+
 NAMES = ["a", "b", "c", "d"]
 TABLES = [ORDERS, SALES, TableName.parse("shop.third")]
 

@@ -138,6 +138,6 @@ def test_a_downgrade_that_does_not_add_up_is_refused_as_well() -> None:
 
 
 def test_columns_compare_without_regard_to_case() -> None:
-    """As Spark compares them."""
-    dropped = DropConstraint(ORDERS, "ID_not_null", Kind.NOT_NULL, "ID")
+    """As Spark compares them, and with quotes or without."""
+    dropped = DropConstraint(ORDERS, "ID_not_null", Kind.NOT_NULL, "`ID`")
     assert state_after(linear([not_null("id")], [dropped])) == {}
