@@ -6,7 +6,7 @@ command line is thin over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,19 @@ from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment, Project, load_project
 from deltacheck.delta.session import open_session
-from deltacheck.revisions.files import load_history
-from deltacheck.revisions.graph import History
-from deltacheck.rules.files import read_rules
-from deltacheck.rules.model import RuleSet
+from deltacheck.ledger.journal import read_journal
+from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.run import Scene, run, scene
 from deltacheck.migrate.status import Status, read_status
+from deltacheck.names import TableName
+from deltacheck.quarantine.layout import environment_quarantine
+from deltacheck.quarantine.listing import Held, list_held
+from deltacheck.revisions.files import load_history
+from deltacheck.revisions.graph import History
+from deltacheck.revisions.state import state_after
+from deltacheck.rules.files import read_rules
+from deltacheck.rules.model import RuleSet
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,71 @@ def status(
         return read_status(stage.session, stage.environment, stage.history, stage.rules)
 
 
+@dataclass(frozen=True)
+class Current:
+    """The revision that an environment is at; None: nothing is applied."""
+
+    environment: str
+    revision: str | None
+
+
+def current(
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Current:
+    """The revision that an environment is at; writes nothing.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``.
+    """
+    with _staged(env, project, session, progress) as stage:
+        journal = read_journal(stage.session, stage.environment)
+        return Current(stage.environment.name, next(reversed(journal.applied), None))
+
+
+def unlock(
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> str | None:
+    """Break the lock of an environment; the run that holds it cannot go on.
+
+    Returns:
+        The run that held it, or None where none did.
+    """
+    with _staged(env, project, session, progress) as stage:
+        broken = break_lock(stage.session, stage.environment)
+        return None if broken is None else broken.run
+
+
+def quarantined(
+    tables: Iterable[str] | None = None,
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[Held, ...]:
+    """What the quarantine tables of an environment hold; writes nothing.
+
+    Args:
+        tables: Only these; default: every table that is declared or migrated.
+    """
+    with _staged(env, project, session, progress) as stage:
+        names = (
+            [TableName.parse(text) for text in tables]
+            if tables
+            else sorted({*stage.rules, *state_after(stage.history.revisions)}, key=str)
+        )
+        places = [(name, environment_quarantine(name, stage.environment)) for name in names]
+        return list_held(stage.session, places)
+
+
 @contextmanager
 def _staged(
     env: str | None,
@@ -167,4 +238,16 @@ def _staged(
         yield stage
 
 
-__all__ = ["Given", "downgrade", "plan", "read_project", "session", "status", "upgrade"]
+__all__ = [
+    "Current",
+    "Given",
+    "current",
+    "downgrade",
+    "plan",
+    "quarantined",
+    "read_project",
+    "session",
+    "status",
+    "unlock",
+    "upgrade",
+]

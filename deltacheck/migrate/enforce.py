@@ -24,14 +24,14 @@ from deltacheck.delta.table import count_rows, history, latest_version, read_tab
 from deltacheck.delta.violators import Violators
 from deltacheck.errors import BusyTableError, ConstraintError, LockLostError
 from deltacheck.ledger.lock import Lock
+from deltacheck.migrate.preflight import TEMPORARY, Look, count_new, hold, is_enforced
+from deltacheck.migrate.results import Found, Step, StepState
+from deltacheck.migrate.tasks import Task, add_statement, drop_statement
 from deltacheck.names import TableName
 from deltacheck.quarantine.move import Attempt, move, settle
 from deltacheck.quarantine.place import Place, prepare
 from deltacheck.revisions.operations import AddConstraint
 from deltacheck.rules.expression import same_rule
-from deltacheck.migrate.preflight import TEMPORARY, Look, count_new, hold, is_enforced
-from deltacheck.migrate.results import Found, Step, StepState
-from deltacheck.migrate.tasks import Task, add_statement, drop_statement
 
 TRIES = 20
 """How often the cycle runs on a table that others write to."""

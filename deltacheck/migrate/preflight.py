@@ -14,13 +14,13 @@ from deltacheck.config import Environment
 from deltacheck.delta.table import Table, latest_version, read_table
 from deltacheck.delta.violators import Violators, check_rules, count_violators
 from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
+from deltacheck.migrate.tasks import Task
 from deltacheck.names import TableName, split_path
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.place import check_place
 from deltacheck.revisions.operations import AddConstraint
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import DEFAULT_GATE, Gate, Kind
-from deltacheck.migrate.tasks import Task
 
 TEMPORARY = "__deltacheck_new"
 """Ends the name of the constraint that stands in while one is replaced."""

@@ -42,6 +42,10 @@ from deltacheck.ledger.journal import (
 )
 from deltacheck.ledger.lock import Lock, locked
 from deltacheck.ledger.recorded import PROPERTY, recorded_text, set_statement
+from deltacheck.migrate.enforce import Work, enforce, planned, rows_now
+from deltacheck.migrate.preflight import Look, look_at
+from deltacheck.migrate.results import RunResult, Step, TableOutcome
+from deltacheck.migrate.tasks import Direction, Task, tasks_of
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.move import Attempt, attempts_of, deletes_of, fence_off, settle
@@ -49,10 +53,6 @@ from deltacheck.quarantine.place import prepare
 from deltacheck.revisions.graph import History, Revision
 from deltacheck.revisions.operations import Execute
 from deltacheck.rules.model import RuleSet
-from deltacheck.migrate.enforce import Work, enforce, planned, rows_now
-from deltacheck.migrate.preflight import Look, look_at
-from deltacheck.migrate.results import RunResult, Step, TableOutcome
-from deltacheck.migrate.tasks import Direction, Task, tasks_of
 
 Progress = Callable[[str], None]
 """Told in a few words what the run does now."""

@@ -15,6 +15,8 @@ from deltacheck.config import Environment
 from deltacheck.delta.table import Table, read_table
 from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.journal import read_journal
+from deltacheck.migrate.preflight import column_path, is_enforced
+from deltacheck.migrate.run import check_unedited
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.place import held_by_rule
@@ -22,8 +24,6 @@ from deltacheck.revisions.graph import History
 from deltacheck.revisions.state import Managed, state_after
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import Rule, RuleSet
-from deltacheck.migrate.preflight import column_path, is_enforced
-from deltacheck.migrate.run import check_unedited
 
 State = Literal["enforced", "pending", "drifted", "unmanaged", "warn"]
 EnforcedBy = Literal["check", "not_null"]

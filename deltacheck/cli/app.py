@@ -1,0 +1,71 @@
+"""The command line: parse, call, print, exit.
+
+Thin over the Python functions. Nothing here imports Spark before a command needs it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+import click
+import typer
+
+from deltacheck.cli import deploy, files, quarantine, shop
+from deltacheck.cli.options import hoisted
+from deltacheck.cli.output import err, print_error
+from deltacheck.errors import DeltacheckError, UsageError
+
+app = typer.Typer(
+    name="deltacheck",
+    help="The constraints of Delta Lake tables, managed the way Alembic manages schemas.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+files.add_to(app)
+deploy.add_to(app)
+quarantine.add_to(app)
+shop.add_to(app)
+
+
+@app.callback()
+def _root() -> None:
+    """The constraints of Delta Lake tables, managed the way Alembic manages schemas."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit with its code: the table in the README says what each means."""
+    given = hoisted(sys.argv[1:] if arguments is None else arguments)
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(_run(given))
+
+
+def _run(given: list[str]) -> int:
+    as_json = "--json" in given
+    try:
+        code = app(given, standalone_mode=False)
+    except DeltacheckError as error:
+        print_error(error, as_json=as_json)
+        return error.exit_code
+    except click.ClickException as error:
+        if not as_json:
+            error.show()
+            return 2
+        print_error(UsageError(error.format_message()), as_json=True)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        err().print("Interrupted; the journal is intact.")
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    # Unwinds like Ctrl-C, so that the run can leave its lock.
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The commands that look at an environment's tables, and those that change them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from deltacheck.cli.options import AsJson, Env, LockTimeout, ProjectFolder, Quiet, Verbose
+from deltacheck.cli.output import out, print_json, reporting
+from deltacheck.cli.show import print_run, print_status
+
+Target = Annotated[str, typer.Argument(help="head, base, +1, -1, a revision or a prefix of one.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Look and count; write nothing.")]
+Check = Annotated[bool, typer.Option("--check", help="Exit with 3 where not all is in sync.")]
+Deadline = Annotated[
+    Optional[float],  # noqa: UP045  (typer reads annotations at run time on Python 3.10)
+    typer.Option("--deadline", metavar="SECONDS", help="Go on so long on a busy table."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("plan")(plan)
+    app.command("upgrade")(upgrade)
+    app.command("downgrade")(downgrade)
+    app.command("status")(status)
+    app.command("current")(current)
+    app.command("unlock")(unlock)
+
+
+def plan(
+    target: Target = "head",
+    check: Check = False,
+    env: Env = None,
+    project: ProjectFolder = Path(),
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> int:
+    """Show what an upgrade would find, move and enforce; write nothing."""
+    from deltacheck.migrate import api
+
+    with reporting(env, project, verbose, quiet or as_json) as tell:
+        result = api.plan(target, env=env, project=project, progress=tell)
+    print_run(result, as_json=as_json)
+    return 3 if check and not result.nothing_to_do else 0
+
+
+def upgrade(
+    target: Target = "head",
+    dry_run: DryRun = False,
+    deadline: Deadline = None,
+    lock_timeout: LockTimeout = 0.0,
+    env: Env = None,
+    project: ProjectFolder = Path(),
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Count the rows that break new rules, move them to quarantine, then enforce the rules."""
+    from deltacheck.migrate import api
+
+    with reporting(env, project, verbose, quiet or as_json) as tell:
+        result = api.upgrade(
+            target,
+            env=env,
+            project=project,
+            dry_run=dry_run,
+            lock_timeout=lock_timeout,
+            deadline=deadline,
+            progress=tell,
+        )
+    print_run(result, as_json=as_json)
+
+
+def downgrade(
+    target: Target,
+    dry_run: DryRun = False,
+    lock_timeout: LockTimeout = 0.0,
+    env: Env = None,
+    project: ProjectFolder = Path(),
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Drop what the revisions after TARGET added; quarantined rows stay where they are."""
+    from deltacheck.migrate import api
+
+    with reporting(env, project, verbose, quiet or as_json) as tell:
+        result = api.downgrade(
+            target,
+            env=env,
+            project=project,
+            dry_run=dry_run,
+            lock_timeout=lock_timeout,
+            progress=tell,
+        )
+    print_run(result, as_json=as_json)
+
+
+def status(
+    check: Check = False,
+    env: Env = None,
+    project: ProjectFolder = Path(),
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> int:
+    """List every rule of every table and how things stand; write nothing."""
+    from deltacheck.migrate import api
+
+    with reporting(env, project, verbose, quiet or as_json) as tell:
+        found = api.status(env=env, project=project, progress=tell)
+    print_status(found, as_json=as_json)
+    return 3 if check and not found.in_sync else 0
+
+
+def current(
+    env: Env = None,
+    project: ProjectFolder = Path(),
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say which revision an environment is at; write nothing."""
+    from deltacheck.migrate import api
+
+    with reporting(env, project, verbose, quiet or as_json) as tell:
+        found = api.current(env=env, project=project, progress=tell)
+    if as_json:
+        print_json({"environment": found.environment, "current": found.revision})
+    else:
+        out().print(found.revision or "base: nothing is applied")
+
+
+def unlock(
+    env: Env = None,
+    project: ProjectFolder = Path(),
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Break the lock of an environment; a run that holds it cannot go on."""
+    from deltacheck.migrate import api
+
+    with reporting(env, project, verbose, quiet or as_json) as tell:
+        broken = api.unlock(env=env, project=project, progress=tell)
+    if as_json:
+        print_json({"broken": broken})
+    else:
+        out().print("No run holds the lock." if broken is None else f"Broke the lock of {broken}.")

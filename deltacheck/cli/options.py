@@ -1,0 +1,54 @@
+"""The options that every command takes, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+Env = Annotated[
+    Optional[str],  # noqa: UP045  (typer reads annotations at run time on Python 3.10)
+    typer.Option("--env", metavar="NAME", help="The environment; default: the project's default."),
+]
+ProjectFolder = Annotated[
+    Path, typer.Option("--project", metavar="FOLDER", help="The folder with deltacheck.toml.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more, and where Spark logs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]
+LockTimeout = Annotated[
+    float,
+    typer.Option("--lock-timeout", metavar="SECONDS", help="Wait so long for another run to end."),
+]
+
+GLOBAL_FLAGS = ("--json", "--verbose", "-v", "--quiet", "-q")
+GLOBAL_VALUES = ("--env", "--project")
+
+
+def hoisted(arguments: list[str]) -> list[str]:
+    """Let the global options stand before the command as well as after it.
+
+    >>> hoisted(["--env", "prod", "--json", "status", "--check"])
+    ['status', '--env', 'prod', '--json', '--check']
+    """
+    moved: list[str] = []
+    rest = list(arguments)
+    while rest:
+        head = rest[0]
+        if head in GLOBAL_FLAGS or head.startswith(tuple(f"{name}=" for name in GLOBAL_VALUES)):
+            moved.append(rest.pop(0))
+        elif head in GLOBAL_VALUES and len(rest) > 1:
+            moved += [rest.pop(0), rest.pop(0)]
+        else:
+            break
+    if not rest or rest[0].startswith("-"):
+        return [*moved, *rest]
+    command = [rest.pop(0)]
+    if command[0] in GROUPS and rest and not rest[0].startswith("-"):
+        command.append(rest.pop(0))
+    return [*command, *moved, *rest]
+
+
+GROUPS = ("quarantine",)
+"""Commands that have commands of their own."""

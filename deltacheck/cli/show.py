@@ -1,0 +1,188 @@
+"""How the results of a run and of ``status`` look on a terminal and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from deltacheck.cli.output import count, grid, out, print_json, rows_of, state
+
+if TYPE_CHECKING:
+    from deltacheck.migrate.results import RunResult, Step
+    from deltacheck.migrate.status import Status
+
+
+def print_run(result: RunResult, *, as_json: bool = False) -> None:
+    """Print what ``upgrade``, ``downgrade`` or ``plan`` found and did."""
+    if as_json:
+        print_json(run_document(result))
+        return
+    console = out()
+    if result.nothing_to_do:
+        at = result.current or "base"
+        console.print(f"Nothing to do: {result.environment} is at {at} and in sync.")
+        return
+    for run in result.settled:
+        console.print(
+            f"Run {run} did not end; what it left is settled."
+            if not result.dry_run
+            else f"Run {run} did not end; an upgrade settles what it left."
+        )
+    if result.steps:
+        table = grid(
+            "rev",
+            "table",
+            "rule",
+            "false",
+            "NULL",
+            "state",
+            "seconds",
+            right=("false", "NULL", "seconds"),
+        )
+        for step in result.steps:
+            table.add_row(*_cells(step))
+        console.print(table)
+    for outcome in result.tables:
+        verb = "would move" if result.dry_run else "moved"
+        line = Text(
+            f"{outcome.table}: {rows_of(outcome.before)} before = "
+            f"{outcome.after:,} left + {outcome.moved:,} {verb} to {outcome.quarantine}"
+        )
+        if outcome.before != outcome.after + outcome.moved:
+            line = Text(
+                f"{outcome.table}: {rows_of(outcome.moved)} {verb} to "
+                f"{outcome.quarantine}; {rows_of(outcome.before)} when first counted, "
+                f"{outcome.after:,} now (others write to it)"
+            )
+        console.print(line)
+    for table_name in result.recorded:
+        does = "would be recorded" if result.dry_run else "recorded"
+        console.print(Text(f"{table_name}: its declared rules are {does} on it", style="dim"))
+    if result.dry_run:
+        console.print("Nothing was written.", style="dim")
+    else:
+        console.print(f"{result.environment} is at {result.current or 'base'}.")
+
+
+def _cells(step: Step) -> list[Text | str]:
+    found = step.violators
+    return [
+        step.revision,
+        step.table or "",
+        step.rule or step.operation,
+        "" if found is None else count(found.false),
+        "" if found is None else count(found.null),
+        state(step.state),
+        f"{step.seconds:.1f}" if step.seconds else "",
+    ]
+
+
+def run_document(result: RunResult) -> dict[str, Any]:
+    """The JSON document of a run."""
+    return {
+        "environment": result.environment,
+        "command": result.command,
+        "run": result.run,
+        "dry_run": result.dry_run,
+        "current": result.current,
+        "revisions": list(result.revisions),
+        "steps": [
+            {
+                "revision": step.revision,
+                "operation": step.operation,
+                "table": step.table,
+                "rule": step.rule,
+                "expression": step.expression,
+                "violators": None
+                if step.violators is None
+                else {"false": step.violators.false, "null": step.violators.null},
+                "state": step.state,
+                "seconds": step.seconds,
+                "statements": list(step.statements),
+                "note": step.note,
+            }
+            for step in result.steps
+        ],
+        "tables": [
+            {
+                "table": outcome.table,
+                "quarantine": outcome.quarantine,
+                "before": outcome.before,
+                "moved": outcome.moved,
+                "after": outcome.after,
+            }
+            for outcome in result.tables
+        ],
+        "recorded": list(result.recorded),
+        "settled": list(result.settled),
+    }
+
+
+def print_status(found: Status, *, as_json: bool = False) -> None:
+    """Print every rule and how things stand."""
+    if as_json:
+        print_json(status_document(found))
+        return
+    console = out()
+    if not found.rules:
+        console.print(f"{found.environment}: no rule is declared and none is on a table.")
+        return
+    table = grid(
+        "table",
+        "rule",
+        "expression",
+        "state",
+        "enforced by",
+        "rev",
+        "quarantined",
+        right=("quarantined",),
+    )
+    before = None
+    for rule in found.rules:
+        shown = f"{rule.expression}\n{rule.note}" if rule.note else rule.expression
+        expression = Text(shown)
+        if rule.kind == "not_null":
+            expression = Text(shown.replace(" IS NOT NULL", "  NOT NULL", 1))
+        by = {"check": "CHECK", "not_null": "NOT NULL", None: ""}[rule.enforced_by]
+        table.add_row(
+            rule.table if rule.table != before else "",
+            rule.rule,
+            expression,
+            state(rule.state),
+            by,
+            rule.revision or "",
+            count(rule.quarantined),
+        )
+        before = rule.table
+    console.print(table)
+    for name in found.missing:
+        console.print(Text(f"{name}: there is no such table", style="yellow"))
+    at = found.current or "base"
+    behind = "" if found.current == found.head else f"; head is {found.head}"
+    console.print(f"{found.environment} is at {at}{behind}.")
+
+
+def status_document(found: Status) -> dict[str, Any]:
+    """The JSON document of ``status``."""
+    return {
+        "environment": found.environment,
+        "current": found.current,
+        "head": found.head,
+        "in_sync": found.in_sync,
+        "missing": list(found.missing),
+        "rules": [
+            {
+                "table": rule.table,
+                "rule": rule.rule,
+                "kind": rule.kind,
+                "expression": rule.expression,
+                "state": rule.state,
+                "enforced_by": rule.enforced_by,
+                "revision": rule.revision,
+                "quarantined": rule.quarantined,
+                "note": rule.note,
+            }
+            for rule in found.rules
+        ],
+    }
