@@ -278,15 +278,6 @@ def test_what_is_not_a_file_is_refused(tmp_path: Path, kind: str) -> None:
         load_revision(path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_without_the_right_to_read_is_refused(tmp_path: Path) -> None:
-    """With the system's reason."""
-    path = write(tmp_path, "0001_x.py", migration())
-    path.chmod(0)
-    with pytest.raises(HistoryError, match="Permission denied"):
-        load_revision(path)
-
-
 @pytest.mark.parametrize(
     "name", ["two\nlines.py", "a b.py", "schön.py", "-rf.py", "%s{}.py", "'\".py", "\udcff.py"]
 )
