@@ -123,7 +123,7 @@ def not_null(column: str, *, table: str | None = None, rule: str | None = None) 
         path = split_path(column)
     except IdentifierError as error:
         raise IdentifierError(error.message, hint=error.hint, table=table, rule=rule) from None
-    if "`" not in column and re.search(r"[^\w $#@%/&+:-]", "".join(path)):
+    if "`" not in column and re.search(r"[^\w$#@-]|--", "".join(path)):
         raise IdentifierError(
             f"{column!r} is not the name of a column ({_label(rule, table)}).",
             hint="'not_null' takes one column or nested field; put an unusual name between "

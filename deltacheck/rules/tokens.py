@@ -262,9 +262,12 @@ def string(value: str, start: int = 0) -> Token:
     return Token(Kind.STRING, f"'{escaped}'", start, value)
 
 
+_SHORT = {"'": "\\'", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
 def _escape(char: str) -> str:
-    if char in "'\\":
-        return "\\" + char
+    if char in _SHORT:
+        return _SHORT[char]
     if char.isprintable():
         return char
     units = char.encode("utf-16-be", "surrogatepass").hex()
