@@ -37,6 +37,7 @@ _SHIFTED = (
     exp.TsOrDsAdd,
     exp.UnixSeconds,
 )
+_DAY = re.compile(r"^\s*\d{4,}(?:-\d{1,2}){0,2}")
 _ZONE = re.compile(
     r"(?:[ ]?(?:Z|UTC|GMT|UT)|(?:[ ]?(?:UTC|GMT|UT))?[+-]\d{1,2}(?::?\d{2}){0,2}"
     r"|[ ]?[A-Za-z]+/[A-Za-z_/+-]+)$"
@@ -222,7 +223,7 @@ def timestamp_without_zone(constraint: Constraint) -> Iterator[Remark]:
         check: placed_at >= TIMESTAMP '2024-01-01 00:00:00Z'
     """
     for text in _times(constraint):
-        if not _ZONE.search(text):
+        if not _ZONE.search(_DAY.sub("", text)):
             yield Remark(
                 f"'{text}' is another instant in each session time zone.",
                 f"Write the zone: '{text if ':' in text else text + ' 00:00:00'}Z' for UTC.",
@@ -236,7 +237,7 @@ def _times(constraint: Constraint) -> Iterator[str]:
             yield cast.this.name
     for node in constraint.tree.find_all(*COMPARISONS, exp.Between):
         operands = list(node.iter_expressions())
-        keys = {column_key(one) for one in operands if isinstance(one, (exp.Column, exp.Dot))}
+        keys = {key for one in operands if (key := column_key(one))}
         types = {constraint.types.get(key, "timestamp").lower() for key in keys}
         for one in operands:
             if isinstance(one, exp.Literal) and one.is_string and types == {"timestamp"}:

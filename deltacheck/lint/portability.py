@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from deltacheck.lint.finding import Remark
 from deltacheck.lint.subjects import Constraint, columns_of, literals, without_literals
-from deltacheck.lint.truth import column_key
+from deltacheck.lint.truth import column_key, path_of
 from deltacheck.rules.model import Kind
 
 _LACKING = frozenset(
@@ -79,7 +79,7 @@ def not_readable(constraint: Constraint) -> Iterator[Remark]:
                 "Say it in other words, if delta-rs writes to this table.",
             )
     for column in columns_of(constraint.tree):
-        written = ".".join(part.name for part in column.find_all(exp.Identifier, bfs=False))
+        written = ".".join(path_of(column))
         spelled = constraint.spellings.get(column_key(column), written)
         if spelled != written:
             yield Remark(

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 
 from sqlglot import exp
 
-from deltacheck.lint.truth import Fact, conjuncts, facts
+from deltacheck.lint.truth import Fact, conjuncts, facts, path_of
 from deltacheck.names import TableName, quote
 from deltacheck.revisions.graph import Revision
 from deltacheck.rules.expression import Expression, parse_rule
@@ -125,9 +125,8 @@ def shown(tree: exp.Expr) -> str:
     >>> shown(parse_one("`a`.b", dialect="spark")), shown(parse_one("`a b`", dialect="spark"))
     ('a.b', '`a b`')
     """
-    if isinstance(tree, (exp.Column, exp.Dot)):
-        parts = [part.name for part in tree.find_all(exp.Identifier, bfs=False)]
-        return ".".join(part if re.fullmatch(r"\w+", part) else quote(part) for part in parts)
+    if path := path_of(tree):
+        return ".".join(part if re.fullmatch(r"\w+", part) else quote(part) for part in path)
     return tree.sql(dialect="spark")
 
 

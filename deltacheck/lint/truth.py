@@ -57,14 +57,23 @@ _KEEPS_NO_NULL = (
 _PASSES_NULL = (exp.Binary, exp.Neg, exp.Cast, exp.Func, exp.Extract)
 
 
-def column_key(column: exp.Expr) -> str:
-    """What two spellings of one column have in common.
+def path_of(tree: exp.Expr) -> tuple[str, ...]:
+    """The names from a column down to a field in it; empty for anything else.
 
     >>> from sqlglot import parse_one
-    >>> column_key(parse_one("Address.`Zip`", dialect="spark"))
-    'address.zip'
+    >>> path_of(parse_one("Address.`Zip`", dialect="spark")), path_of(parse_one("a[0].b"))
+    (('Address', 'Zip'), ())
     """
-    return ".".join(part.name for part in column.find_all(exp.Identifier, bfs=False)).lower()
+    if isinstance(tree, exp.Column):
+        return tuple(part.name for part in tree.parts)
+    if isinstance(tree, exp.Dot) and (above := path_of(tree.this)):
+        return (*above, tree.expression.name)
+    return ()
+
+
+def column_key(tree: exp.Expr) -> str:
+    """What two spellings of one column, or field, have in common; empty for anything else."""
+    return ".".join(path_of(tree)).lower()
 
 
 def outcomes(tree: exp.Expr, nulls: Collection[str] = ()) -> frozenset[Outcome]:
@@ -109,14 +118,13 @@ def is_null(tree: exp.Expr, nulls: Collection[str] = ()) -> bool:
         return True
     if isinstance(tree, exp.Paren):
         return is_null(tree.this, nulls)
-    if isinstance(tree, (exp.Column, exp.Dot)):
-        key = column_key(tree)
+    if key := column_key(tree):
         return any(key == one or key.startswith(f"{one}.") for one in nulls)
     if isinstance(tree, (exp.And, exp.Or, exp.Not, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)):
         return False
     if isinstance(tree, (exp.Between, exp.In)):
         return is_null(tree.this, nulls)
-    if isinstance(tree, exp.Bracket):
+    if isinstance(tree, (exp.Bracket, exp.Dot)):
         return is_null(tree.this, nulls)
     if isinstance(tree, (exp.Anonymous, *_KEEPS_NO_NULL)):
         return False
@@ -308,8 +316,8 @@ _RELATIONS: dict[type[exp.Expr], str] = {
 
 def operand_key(tree: exp.Expr) -> str:
     """What two spellings of one operand have in common."""
-    if isinstance(tree, (exp.Column, exp.Dot)):
-        return column_key(tree)
+    if key := column_key(tree):
+        return key
     text = tree.sql(dialect="spark")
     return text if "'" in text else text.lower()
 
