@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         LockHeldError,
         LockLostError,
         NotDeltaError,
+        PlanChangedError,
         QuarantineError,
         RuleFileError,
         TableError,
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
         UsageError,
         ViolationError,
     )
-    from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
     from deltacheck.migrate.api import downgrade, plan, session, status, upgrade
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
+    from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
     from deltacheck.writing.result import WriteResult
     from deltacheck.writing.write import write
 
@@ -64,6 +65,7 @@ _HOMES = {
         "LockHeldError",
         "LockLostError",
         "NotDeltaError",
+        "PlanChangedError",
         "QuarantineError",
         "RuleFileError",
         "TableError",
@@ -102,6 +104,7 @@ __all__ = [
     "LockHeldError",
     "LockLostError",
     "NotDeltaError",
+    "PlanChangedError",
     "QuarantineError",
     "Rule",
     "RuleFileError",

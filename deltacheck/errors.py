@@ -33,6 +33,7 @@ A caller catches the class that it can react to and reads attributes, never text
     ├── LockError                   exit 5   another run holds the lock, or this one lost it
     │   ├── LockHeldError
     │   └── LockLostError
+    ├── PlanChangedError            exit 1   what was reviewed is not what would be done
     ├── EngineError                 exit 1   Java, Spark or Delta's jars
     └── LedgerError                 exit 1   deltacheck's own tables
 
@@ -258,6 +259,12 @@ class LockLostError(LockError):
     """The lock expired or was broken while this run went on; it stops here."""
 
     code = "lock_lost"
+
+
+class PlanChangedError(DeltacheckError):
+    """A reviewed plan no longer describes what a run would do."""
+
+    code = "plan_changed"
 
 
 class EngineError(DeltacheckError):

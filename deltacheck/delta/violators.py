@@ -43,6 +43,11 @@ class Violators:
         return self.false[rule] + self.null[rule]
 
 
+def violators_of(rules: Mapping[str, str]) -> dict[str, str]:
+    """Rule name to the predicate of its violators, from rule name to expression."""
+    return {name: violator_predicate(parse_rule(text)) for name, text in rules.items()}
+
+
 def count_violators(
     session: SparkSession,
     table: TableName,

@@ -6,7 +6,7 @@ command line is thin over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,10 @@ from deltacheck.delta.session import open_session
 from deltacheck.ledger.journal import read_journal
 from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.results import RunResult
-from deltacheck.migrate.run import Scene, run, scene
+from deltacheck.migrate.review import held_to, read_plan, write_plan
+from deltacheck.migrate.run import Progress, Review, Scene, pending, run, scene
 from deltacheck.migrate.status import Status, read_status
+from deltacheck.migrate.tasks import selection, sql_text
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.listing import Held, list_held
@@ -76,9 +78,13 @@ def upgrade(
     project: Path | str = ".",
     session: SparkSession | None = None,
     dry_run: bool = False,
+    tables: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    plan: Path | str | None = None,
     lock_timeout: float = 0.0,
     deadline: float | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    review: Review = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> RunResult:
     """Bring the tables of an environment to a target: count, quarantine, enforce, read back.
 
@@ -88,14 +94,27 @@ def upgrade(
         project: The project's folder.
         session: A session to use instead of the environment's own.
         dry_run: Look and count, and write nothing.
+        tables: Only tables that match one of these patterns (``shop.*``). A revision counts
+            as applied when all of its operations are.
+        tags: Only rules that carry one of these tags in ``constraints/``.
+        plan: A file that ``write_plan`` made; the run is refused unless it still holds.
         lock_timeout: Seconds to wait for another run to end.
         deadline: Seconds to go on trying on a table that others write to.
+        review: Shown the plan before anything is written; raises to stop.
         progress: Told in a few words what the run does.
 
     Raises:
+        PlanChangedError: The reviewed plan no longer holds; nothing was changed.
         DeltacheckError: See ``deltacheck.errors``; what was done until then is recorded.
     """
-    with _staged(env, project, session, progress) as stage:
+    reviewed = None if plan is None else read_plan(Path(plan))
+    with _staged(env, project, session, progress, tables, tags) as stage:
+        hold = (lambda _: None) if reviewed is None else held_to(reviewed, stage.history.revisions)
+
+        def both(found: RunResult) -> None:
+            hold(found)
+            review(found)
+
         return run(
             stage,
             target,
@@ -103,6 +122,7 @@ def upgrade(
             dry_run=dry_run,
             lock_timeout=lock_timeout,
             deadline=deadline,
+            review=both,
         )
 
 
@@ -114,7 +134,8 @@ def downgrade(
     session: SparkSession | None = None,
     dry_run: bool = False,
     lock_timeout: float = 0.0,
-    progress: Callable[[str], None] = lambda _: None,
+    review: Review = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> RunResult:
     """Take revisions back: drop what they added. Quarantined rows stay where they are.
 
@@ -125,7 +146,9 @@ def downgrade(
         DeltacheckError: See ``deltacheck.errors``; what was done until then is recorded.
     """
     with _staged(env, project, session, progress) as stage:
-        return run(stage, target, "downgrade", dry_run=dry_run, lock_timeout=lock_timeout)
+        return run(
+            stage, target, "downgrade", dry_run=dry_run, lock_timeout=lock_timeout, review=review
+        )
 
 
 def plan(
@@ -134,12 +157,44 @@ def plan(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    tables: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    out: Path | str | None = None,
+    progress: Progress = lambda _: None,
 ) -> RunResult:
-    """What ``upgrade`` would do: ``upgrade`` with ``dry_run``."""
-    return upgrade(
-        target, env=env, project=project, session=session, dry_run=True, progress=progress
-    )
+    """What ``upgrade`` would do, found without writing to any table.
+
+    Args:
+        out: A file to write the plan to, for ``upgrade(plan=...)``.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``.
+    """
+    with _staged(env, project, session, progress, tables, tags) as stage:
+        found = run(stage, target, "upgrade", dry_run=True)
+        if out is not None:
+            wanted = [one for one in stage.history.revisions if one.revision in found.revisions]
+            write_plan(Path(out), found, wanted)
+        return found
+
+
+def sql(
+    target: str = "head",
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    tables: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    progress: Progress = lambda _: None,
+) -> str:
+    """The statements of the pending revisions, for review or for running elsewhere.
+
+    Counts nothing and moves nothing: the text says so.
+    """
+    with _staged(env, project, session, progress, tables, tags) as stage:
+        there = pending(stage, target, "upgrade")
+        return sql_text(there.revisions, there.tasks)
 
 
 def status(
@@ -147,7 +202,7 @@ def status(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> Status:
     """Every rule of an environment and how things stand; writes nothing.
 
@@ -171,7 +226,7 @@ def current(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> Current:
     """The revision that an environment is at; writes nothing.
 
@@ -188,7 +243,7 @@ def unlock(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> str | None:
     """Break the lock of an environment; the run that holds it cannot go on.
 
@@ -206,7 +261,7 @@ def quarantined(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> tuple[Held, ...]:
     """What the quarantine tables of an environment hold; writes nothing.
 
@@ -228,13 +283,16 @@ def _staged(
     env: str | None,
     project: Path | str,
     session: SparkSession | None,
-    progress: Callable[[str], None],
+    progress: Progress,
+    tables: Iterable[str] = (),
+    tags: Iterable[str] = (),
 ) -> Iterator[Scene]:
     given = read_project(project, env)
+    wanted = selection(tables, tags, given.rules)
     if session is None:
         progress("Starting Spark")
         session = open_session(given.environment)
-    with scene(session, given.environment, given.history, given.rules, progress) as stage:
+    with scene(session, given.environment, given.history, given.rules, progress, wanted) as stage:
         yield stage
 
 
@@ -247,6 +305,7 @@ __all__ = [
     "quarantined",
     "read_project",
     "session",
+    "sql",
     "status",
     "unlock",
     "upgrade",

@@ -5,6 +5,7 @@ Reads tables and counts violators; writes nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,12 +34,14 @@ class Look:
     Attributes:
         new: Rule key to the constraint that is to be added.
         found: The violators of the new rules, or None where there is no new rule.
+        seconds: What counting them took.
     """
 
     table: Table
     quarantine: TableName
     new: Mapping[str, AddConstraint]
     found: Violators | None
+    seconds: float = 0.0
 
 
 def look_at(
@@ -64,8 +67,10 @@ def look_at(
         quarantine = environment_quarantine(name, environment)
         if new[name]:
             check_place(session, name, table.schema, quarantine)
+        started = time.monotonic()
         found = count_new(session, name, latest_version(session, name), new[name])
-        looks[name] = Look(table, quarantine, new[name], found)
+        seconds = round(time.monotonic() - started, 3)
+        looks[name] = Look(table, quarantine, new[name], found, seconds)
     for look in looks.values():
         if look.found is not None:
             hold(look.table, look.new, look.found)

@@ -65,6 +65,45 @@ class TableOutcome:
 
 
 @dataclass(frozen=True)
+class Writer:
+    """Who wrote to a table lately, as its history tells.
+
+    Attributes:
+        operation: As Delta names it: WRITE, MERGE, STREAMING UPDATE, ...
+        engine: What wrote it, with its version.
+        commits: How many of the commits looked at are its.
+        per_day: Commits a day over the time looked at.
+    """
+
+    operation: str
+    engine: str
+    commits: int
+    per_day: float
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a person wants to know of a table before choosing the hour of an upgrade.
+
+    Attributes:
+        files: Data files of the table.
+        files_read: Files that counting had to read; statistics proved the others clean.
+        bytes: Their size in all.
+        count_seconds: What counting took; each new constraint makes Delta scan once more.
+        protocol: What adding a constraint changes for other writers; empty: nothing.
+        writers: Who wrote lately, busiest first.
+    """
+
+    table: str
+    files: int
+    files_read: int
+    bytes: int
+    count_seconds: float
+    protocol: str
+    writers: tuple[Writer, ...] = ()
+
+
+@dataclass(frozen=True)
 class RunResult:
     """What ``upgrade``, ``downgrade`` or ``plan`` found and did.
 
@@ -74,6 +113,8 @@ class RunResult:
         recorded: Tables whose recorded rules were, or are to be, brought up to date.
         settled: Earlier runs, dead or failed, whose traces this one settled.
         current: The revision that the environment is at afterwards.
+        outlook: Of a plan: what to know of each table that gets a new constraint.
+        notes: What to know beside it, in sentences.
     """
 
     environment: str
@@ -86,6 +127,7 @@ class RunResult:
     settled: tuple[str, ...] = ()
     current: str | None = None
     dry_run: bool = False
+    outlook: tuple[Outlook, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property

@@ -43,6 +43,7 @@ from deltacheck.ledger.journal import (
 from deltacheck.ledger.lock import Lock, locked
 from deltacheck.ledger.recorded import PROPERTY, recorded_text, set_statement
 from deltacheck.migrate.enforce import Work, enforce, planned, rows_now
+from deltacheck.migrate.outlook import outlook
 from deltacheck.migrate.preflight import Look, look_at
 from deltacheck.migrate.results import RunResult, Step, TableOutcome
 from deltacheck.migrate.tasks import Direction, Task, tasks_of
@@ -57,6 +58,12 @@ from deltacheck.rules.model import RuleSet
 Progress = Callable[[str], None]
 """Told in a few words what the run does now."""
 
+Wanted = Callable[[Task], bool]
+"""Tells whether a task is among those that a run was asked for."""
+
+Review = Callable[[RunResult], None]
+"""Shown a plan; raises to stop the run before it writes."""
+
 _CLEAN_STOPS = (ViolationError, BusyTableError, AppendOnlyError)
 """Raised where nothing of the run is in flight and nothing is half done."""
 
@@ -67,7 +74,8 @@ class Scene:
 
     Attributes:
         rules: What ``constraints/`` declares; recorded on the tables when the target is head.
-        tables: Tells which tables of a run are wanted; None: all.
+        wanted: Tells which tasks are wanted; a revision is recorded as applied only when all
+            of its tasks are.
     """
 
     session: SparkSession
@@ -75,6 +83,7 @@ class Scene:
     history: History
     rules: RuleSet = field(default_factory=dict)
     progress: Progress = lambda _: None
+    wanted: Wanted = lambda _: True
 
 
 @contextmanager
@@ -84,11 +93,12 @@ def scene(
     history: History,
     rules: RuleSet,
     progress: Progress = lambda _: None,
+    wanted: Wanted = lambda _: True,
 ) -> Iterator[Scene]:
     """A session of our own under the settings in which every verdict is made."""
     own = sibling(session)
     with quiet_query_loggers(), settings(own, verdict_settings(own)):
-        yield Scene(own, environment, history, rules, progress)
+        yield Scene(own, environment, history, rules, progress, wanted)
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,7 @@ class Pending:
 
     Attributes:
         recorded: Table to the recorded rules that it is to have.
+        partly: Revisions of which only some tasks are wanted.
     """
 
     journal: Journal
@@ -104,6 +115,7 @@ class Pending:
     revisions: tuple[Revision, ...]
     tasks: tuple[Task, ...]
     recorded: dict[TableName, str]
+    partly: frozenset[str] = frozenset()
 
     @property
     def nothing(self) -> bool:
@@ -125,12 +137,15 @@ def pending(scene: Scene, target: str, direction: Direction) -> Pending:
     revisions = choose(list(journal.applied), target)
     applied = {*journal.applied, *(revision.revision for revision in revisions)}
     at_head = direction == "upgrade" and applied >= {r.revision for r in scene.history.revisions}
+    tasks = tasks_of(revisions, direction)
+    partly = {task.revision for task in tasks if not scene.wanted(task)}
     return Pending(
         journal,
         direction,
         revisions,
-        tasks_of(revisions, direction),
-        _unrecorded(scene) if at_head else {},
+        tuple(task for task in tasks if scene.wanted(task)),
+        _unrecorded(scene) if at_head and not partly else {},
+        frozenset(partly),
     )
 
 
@@ -178,6 +193,7 @@ def run(
     dry_run: bool = False,
     lock_timeout: float = 0.0,
     deadline: float | None = None,
+    review: Review = lambda _: None,
 ) -> RunResult:
     """Bring the tables of an environment to a target.
 
@@ -186,6 +202,7 @@ def run(
         dry_run: Look, count, and write nothing.
         lock_timeout: Seconds to wait for another run to end.
         deadline: Seconds to go on trying on a table that others write to.
+        review: Shown the plan before anything is written; raises to stop.
 
     Raises:
         DeltacheckError: See the tree; what was done until then is recorded.
@@ -195,8 +212,10 @@ def run(
         return _result(scene, there, None, there.journal)
     scene.progress("Looking at the tables and counting violators")
     looks = look_at(scene.session, scene.environment, there.tasks)
+    plan = _planned(scene, there, looks)
     if dry_run:
-        return _planned(scene, there, looks)
+        return replace(plan, outlook=outlook(scene.session, looks.values()))
+    review(plan)
     with locked(
         scene.session,
         scene.environment,
@@ -269,6 +288,8 @@ class _Act:
             for step in self._revision(by_revision.get(revision.revision, [])):
                 self.steps.append(step)
                 self.entries.append(_step_entry(step))
+            if revision.revision in self.there.partly:
+                continue
             self.entries.append(
                 _blank(
                     REVISION,

@@ -6,8 +6,9 @@ between: no row is moved for a rule that will not hold at the target. Knows no S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from deltacheck.names import TableName, quote
@@ -20,7 +21,7 @@ from deltacheck.revisions.operations import (
     RenameTable,
     ReplaceConstraint,
 )
-from deltacheck.rules.model import Kind
+from deltacheck.rules.model import Kind, RuleSet
 
 Direction = Literal["upgrade", "downgrade"]
 
@@ -125,6 +126,55 @@ def _net(tasks: Sequence[Task]) -> list[Task]:
             last[task.table, task.key] = place
         result.append(task)
     return result
+
+
+def selection(tables: Iterable[str], tags: Iterable[str], rules: RuleSet) -> Callable[[Task], bool]:
+    """Tells which tasks a run was asked for.
+
+    Args:
+        tables: Patterns of table names, ``*`` and ``?`` among them; none: all tables.
+        tags: Tags of rules as declared; none: all rules.
+    """
+    patterns, wanted = [pattern.casefold() for pattern in tables], set(tags)
+
+    def chosen(task: Task) -> bool:
+        if patterns:
+            name = "" if task.table is None else str(task.table).casefold()
+            if not any(fnmatchcase(name, pattern) for pattern in patterns):
+                return False
+        if not wanted:
+            return True
+        declared = None if task.table is None else rules.get(task.table)
+        rule = None if declared is None or task.rule is None else declared.rule(task.rule)
+        return rule is not None and not wanted.isdisjoint(rule.tags)
+
+    return chosen
+
+
+def sql_text(revisions: Sequence[Revision], tasks: Sequence[Task]) -> str:
+    """The statements of some revisions as a script."""
+    lines = [
+        "-- Rows are neither counted nor moved by these statements: ADD CONSTRAINT fails while a",
+        "-- row breaks the rule. `deltacheck upgrade` moves such rows to quarantine first.",
+    ]
+    for revision in revisions:
+        lines += ["", f"-- {revision.revision} {revision.message}".rstrip()]
+        for task in tasks:
+            if task.revision == revision.revision and not task.superseded:
+                lines += [f"{statement};" for statement in statements_of(task)]
+    return "\n".join(lines) + "\n"
+
+
+def statements_of(task: Task) -> tuple[str, ...]:
+    """The SQL of a task, on a table that has nothing of it yet."""
+    if isinstance(task.operation, Execute):
+        return (task.operation.statement.rstrip().rstrip(";"),)
+    if task.table is None or task.rule is None:
+        return ()
+    if task.want is None:
+        return (drop_statement(task.table, task.rule),)
+    add = add_statement(task.table, task.rule, task.want.expression)
+    return (drop_statement(task.table, task.rule), add) if task.replaces else (add,)
 
 
 def add_statement(table: TableName, name: str, expression: str) -> str:

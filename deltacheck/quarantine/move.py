@@ -16,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck.delta.commit import Fence, Frame, Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, is_conflict
 from deltacheck.delta.table import Commit, count_rows, frame, history
+from deltacheck.delta.violators import violators_of
 from deltacheck.errors import LockLostError, QuarantineError
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import Labels, Place, labelled
-from deltacheck.rules.expression import parse_rule, violator_predicate
 
 NextFence = Callable[[], Fence]
 """Gives each write its place in the order of our writes."""
@@ -56,11 +56,6 @@ class Attempt:
     def where(self) -> str:
         """The predicate of the rows to be moved."""
         return any_of(violators_of(self.rules))
-
-
-def violators_of(rules: Mapping[str, str]) -> dict[str, str]:
-    """Rule name to the predicate of its violators, from rule name to expression."""
-    return {name: violator_predicate(parse_rule(text)) for name, text in rules.items()}
 
 
 def any_of(predicates: Mapping[str, str]) -> str:
