@@ -12,7 +12,8 @@ from types import FrameType
 import click
 import typer
 
-from deltacheck.cli import deploy, files, quarantine, shop
+from deltacheck.cli import deploy, files, quarantine, revisions, shop
+from deltacheck.cli.environments import run_each
 from deltacheck.cli.options import hoisted
 from deltacheck.cli.output import err, print_error
 from deltacheck.errors import DeltacheckError, UsageError
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 files.add_to(app)
+revisions.add_to(app)
 deploy.add_to(app)
 quarantine.add_to(app)
 shop.add_to(app)
@@ -46,7 +48,9 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(given: list[str]) -> int:
     as_json = "--json" in given
     try:
-        code = app(given, standalone_mode=False)
+        code = run_each(given)
+        if code is None:
+            code = app(given, standalone_mode=False)
     except DeltacheckError as error:
         print_error(error, as_json=as_json)
         return error.exit_code

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from deltacheck.cli.options import AsJson, Env, LockTimeout, ProjectFolder, Quiet, Verbose
-from deltacheck.cli.output import out, print_json, reporting
-from deltacheck.cli.show import print_run, print_status
+from deltacheck.cli.output import err, out, print_json, reporting, rows_of
+from deltacheck.cli.show import print_run, print_sql, print_status
+
+if TYPE_CHECKING:
+    from deltacheck.migrate.results import RunResult
 
 Target = Annotated[str, typer.Argument(help="head, base, +1, -1, a revision or a prefix of one.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Look and count; write nothing.")]
@@ -18,6 +22,24 @@ Deadline = Annotated[
     Optional[float],  # noqa: UP045  (typer reads annotations at run time on Python 3.10)
     typer.Option("--deadline", metavar="SECONDS", help="Go on so long on a busy table."),
 ]
+Patterns = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--table", metavar="GLOB", help="Only tables that match; may be repeated."),
+]
+Tags = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--tag", metavar="TAG", help="Only rules with this tag; may be repeated."),
+]
+PlanOut = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--out", metavar="FILE", help="Write the plan, for `upgrade --plan FILE`."),
+]
+PlanIn = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--plan", metavar="FILE", help="Refuse to run unless this plan still holds."),
+]
+Sql = Annotated[bool, typer.Option("--sql", help="Print the statements; touch no table.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Move rows without asking.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,17 +55,28 @@ def add_to(app: typer.Typer) -> None:
 def plan(
     target: Target = "head",
     check: Check = False,
+    to_file: PlanOut = None,
+    tables: Patterns = None,
+    tags: Tags = None,
     env: Env = None,
     project: ProjectFolder = Path(),
     as_json: AsJson = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> int:
-    """Show what an upgrade would find, move and enforce; write nothing."""
+    """Show what an upgrade would find, move and enforce; write to no table."""
     from deltacheck.migrate import api
 
     with reporting(env, project, verbose, quiet or as_json) as tell:
-        result = api.plan(target, env=env, project=project, progress=tell)
+        result = api.plan(
+            target,
+            env=env,
+            project=project,
+            tables=tables or (),
+            tags=tags or (),
+            out=to_file,
+            progress=tell,
+        )
     print_run(result, as_json=as_json)
     return 3 if check and not result.nothing_to_do else 0
 
@@ -51,6 +84,11 @@ def plan(
 def upgrade(
     target: Target = "head",
     dry_run: DryRun = False,
+    plan_file: PlanIn = None,
+    sql: Sql = False,
+    tables: Patterns = None,
+    tags: Tags = None,
+    yes: Yes = False,
     deadline: Deadline = None,
     lock_timeout: LockTimeout = 0.0,
     env: Env = None,
@@ -63,16 +101,53 @@ def upgrade(
     from deltacheck.migrate import api
 
     with reporting(env, project, verbose, quiet or as_json) as tell:
-        result = api.upgrade(
-            target,
-            env=env,
-            project=project,
-            dry_run=dry_run,
-            lock_timeout=lock_timeout,
-            deadline=deadline,
-            progress=tell,
-        )
-    print_run(result, as_json=as_json)
+        if sql:
+            text = api.sql(
+                target,
+                env=env,
+                project=project,
+                tables=tables or (),
+                tags=tags or (),
+                progress=tell,
+            )
+        else:
+            result = api.upgrade(
+                target,
+                env=env,
+                project=project,
+                dry_run=dry_run,
+                tables=tables or (),
+                tags=tags or (),
+                plan=plan_file,
+                lock_timeout=lock_timeout,
+                deadline=deadline,
+                review=_nod if yes or not sys.stdin.isatty() else ask_before_moving,
+                progress=tell,
+            )
+    if sql:
+        print_sql(text, as_json=as_json)
+    else:
+        print_run(result, as_json=as_json)
+
+
+def _nod(plan: RunResult) -> None:
+    """Ask nothing: nobody is there to answer, or the answer was given."""
+
+
+def ask_before_moving(plan: RunResult) -> None:
+    """Ask the person at the terminal before rows are moved.
+
+    Raises:
+        click.Abort: The answer is no; nothing was changed.
+    """
+    for outcome in plan.tables:
+        if outcome.moved:
+            err().print(
+                f"{outcome.table}: {rows_of(outcome.moved)} of {outcome.before:,} break the new "
+                f"rules and will be moved to {outcome.quarantine}."
+            )
+    if any(outcome.moved for outcome in plan.tables):
+        typer.confirm("Move them?", abort=True, err=True)
 
 
 def downgrade(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -9,7 +10,7 @@ from rich.text import Text
 from deltacheck.cli.output import count, grid, out, print_json, rows_of, state
 
 if TYPE_CHECKING:
-    from deltacheck.migrate.results import RunResult, Step
+    from deltacheck.migrate.results import Outlook, RunResult, Step
     from deltacheck.migrate.status import Status
 
 
@@ -59,10 +60,43 @@ def print_run(result: RunResult, *, as_json: bool = False) -> None:
     for table_name in result.recorded:
         does = "would be recorded" if result.dry_run else "recorded"
         console.print(Text(f"{table_name}: its declared rules are {does} on it", style="dim"))
+    for note in result.notes:
+        console.print(Text(note, style="yellow"))
     if result.dry_run:
+        for look in result.outlook:
+            _print_outlook(look)
         console.print("Nothing was written.", style="dim")
     else:
         console.print(f"{result.environment} is at {result.current or 'base'}.")
+
+
+def _print_outlook(look: Outlook) -> None:
+    console = out()
+    skipped = look.files - look.files_read
+    console.print(
+        f"{look.table}: {look.files:,} files, {look.bytes / 1e6:,.1f} MB; counting read "
+        f"{look.files_read:,} files in {look.count_seconds:.1f} s"
+        + (f" ({skipped:,} are proven clean by their statistics)" if skipped > 0 else "")
+        + "; each new constraint makes Delta scan the table once more"
+    )
+    if look.protocol:
+        console.print(Text(f"  {look.protocol}", style="yellow"))
+    for writer in look.writers[:3]:
+        console.print(
+            Text(
+                f"  written by {writer.operation} of {writer.engine}: {writer.commits} of its "
+                f"last commits, {writer.per_day:g} a day",
+                style="dim",
+            )
+        )
+
+
+def print_sql(text: str, *, as_json: bool = False) -> None:
+    """Print statements as a script."""
+    if as_json:
+        print_json({"sql": text})
+    else:
+        sys.stdout.write(text)
 
 
 def _cells(step: Step) -> list[Text | str]:
@@ -116,6 +150,27 @@ def run_document(result: RunResult) -> dict[str, Any]:
         ],
         "recorded": list(result.recorded),
         "settled": list(result.settled),
+        "outlook": [
+            {
+                "table": look.table,
+                "files": look.files,
+                "files_read": look.files_read,
+                "bytes": look.bytes,
+                "count_seconds": look.count_seconds,
+                "protocol": look.protocol,
+                "writers": [
+                    {
+                        "operation": writer.operation,
+                        "engine": writer.engine,
+                        "commits": writer.commits,
+                        "per_day": writer.per_day,
+                    }
+                    for writer in look.writers
+                ],
+            }
+            for look in result.outlook
+        ],
+        "notes": list(result.notes),
     }
 
 
