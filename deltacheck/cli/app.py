@@ -8,8 +8,8 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
+from typing import cast
 
-import click
 import typer
 
 from deltacheck.cli import deploy, files, quarantine, revisions, shop
@@ -17,6 +17,10 @@ from deltacheck.cli.environments import run_each
 from deltacheck.cli.options import hoisted
 from deltacheck.cli.output import err, print_error
 from deltacheck.errors import DeltacheckError, UsageError
+
+# Typer's errors of usage. Newer versions bring a click of their own, older ones need the
+# package of that name, so the class is found by the subclass that both export.
+_USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 
 app = typer.Typer(
     name="deltacheck",
@@ -54,13 +58,13 @@ def _run(given: list[str]) -> int:
     except DeltacheckError as error:
         print_error(error, as_json=as_json)
         return error.exit_code
-    except click.ClickException as error:
+    except _USAGE as error:
         if not as_json:
             error.show()
             return 2
         print_error(UsageError(error.format_message()), as_json=True)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         err().print("Interrupted; the journal is intact.")
         return 130
     return code if isinstance(code, int) else 0

@@ -21,6 +21,14 @@ LockTimeout = Annotated[
     float,
     typer.Option("--lock-timeout", metavar="SECONDS", help="Wait so long for another run to end."),
 ]
+Tags = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--tag", metavar="TAG", help="Only rules with this tag; may be repeated."),
+]
+Owners = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--owner", metavar="NAME", help="Only rules of this owner; may be repeated."),
+]
 
 GLOBAL_FLAGS = ("--json", "--verbose", "-v", "--quiet", "-q")
 GLOBAL_VALUES = ("--env", "--project")

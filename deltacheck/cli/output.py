@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -57,7 +57,7 @@ def _console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, width=width)
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document with its schema version."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, default=plain)
     sys.stdout.write(text + "\n")

@@ -83,19 +83,18 @@ def databricks():
 '''
 
 _RULES = """\
-# The rules of one table, as sentences. Take the marks away and make it yours, then
+# An example: the rules of one table, as sentences. Copy it to orders.yml and make it yours, then
 # `deltacheck revision --autogenerate -m "orders can be found again"` writes the migration.
-#
-# table: {table}
-# description: One row per order.
-# rules:
-#   order_id_present:
-#     not_null: order_id
-#   amount_positive:
-#     check: amount > 0
-#     description: An order amount is always greater than zero.
-#     on_violation: quarantine    # quarantine (default) | fail | drop | warn
-# gate: 5%    # more bad rows than that, and nothing is moved or written
+table: {table}
+description: One row per order.
+rules:
+  order_id_present:
+    not_null: order_id
+  amount_positive:
+    check: amount > 0
+    description: An order amount is always greater than zero.
+    on_violation: quarantine    # quarantine (default) | fail | drop | warn
+gate: 5%    # more bad rows than that, and nothing is moved or written
 """
 
 _FILES: Mapping[Template, Mapping[str, str]] = {
@@ -122,7 +121,7 @@ def init_project(folder: Path, template: Template = Template.LOCAL) -> tuple[Pat
     """
     files = {
         **_FILES[template],
-        "constraints/orders.yml": _RULES.format(table=_TABLES.get(template, "shop.orders")),
+        "constraints/orders.yml.example": _RULES.format(table=_TABLES.get(template, "shop.orders")),
         "versions/.gitkeep": "",
     }
     if _is_project(folder):

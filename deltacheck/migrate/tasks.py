@@ -57,17 +57,22 @@ class Task:
     @property
     def kind(self) -> str:
         """The operation's name in a migration."""
-        match self.operation:
-            case AddConstraint(kind=kind):
-                return "set_not_null" if kind is Kind.NOT_NULL else "add_check"
-            case DropConstraint(kind=kind):
-                return "drop_not_null" if kind is Kind.NOT_NULL else "drop_check"
-            case ReplaceConstraint():
-                return "replace_check"
-            case RenameTable():
-                return "rename_table"
-            case Execute():
-                return "execute"
+        return operation_kind(self.operation)
+
+
+def operation_kind(operation: Operation) -> str:
+    """What an operation is called in a migration: ``add_check``, ``set_not_null``, ..."""
+    match operation:
+        case AddConstraint(kind=kind):
+            return "set_not_null" if kind is Kind.NOT_NULL else "add_check"
+        case DropConstraint(kind=kind):
+            return "drop_not_null" if kind is Kind.NOT_NULL else "drop_check"
+        case ReplaceConstraint():
+            return "replace_check"
+        case RenameTable():
+            return "rename_table"
+        case Execute():
+            return "execute"
 
 
 def tasks_of(revisions: Iterable[Revision], direction: Direction) -> tuple[Task, ...]:

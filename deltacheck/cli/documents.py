@@ -1,0 +1,328 @@
+"""What ``--json`` prints, as types: one for each command that has it.
+
+The functions that build the documents are held to these types by mypy, and the published
+JSON Schemas (``deltacheck/cli/schemas``) are generated from them. To publish the document of
+a new command: write its type here, name it in ``DOCUMENTS``, run
+``python -m deltacheck.cli.schemas``, and add a line to ``tests/cli/test_schemas.py``.
+
+Every document has ``schema_version`` besides. A new field may come without a new version; one
+that goes, or changes its meaning, is a new version. Times are ISO 8601, in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Optional
+
+from typing_extensions import TypedDict
+
+Text = Optional[str]  # noqa: UP045  (evaluated on Python 3.10 as well)
+Number = Optional[int]  # noqa: UP045
+
+
+class ErrorBody(TypedDict):
+    """What went wrong, and what to do next."""
+
+    code: str
+    message: str
+    hint: str
+    exit_code: int
+
+
+class ErrorDocument(TypedDict):
+    """Printed by any command in place of its own document when it fails."""
+
+    error: ErrorBody
+
+
+class ViolatorsDocument(TypedDict):
+    """Rows that break a rule: those for which it is false, and those for which it is NULL."""
+
+    false: int
+    null: int
+
+
+class StepDocument(TypedDict):
+    """One operation of a revision and what became of it."""
+
+    revision: str
+    operation: str
+    table: Text
+    rule: Text
+    expression: Text
+    violators: ViolatorsDocument | None
+    state: Literal["planned", "enforced", "dropped", "ran", "stopped", "failed", "skipped"]
+    seconds: float
+    statements: list[str]
+    note: str
+
+
+class TableRowsDocument(TypedDict):
+    """The rows of a table before and after a run."""
+
+    table: str
+    quarantine: str
+    before: int
+    moved: int
+    after: int
+
+
+class RunDocument(TypedDict):
+    """``plan``, ``upgrade`` and ``downgrade``."""
+
+    environment: str
+    command: str
+    run: Text
+    dry_run: bool
+    current: Text
+    revisions: list[str]
+    steps: list[StepDocument]
+    tables: list[TableRowsDocument]
+    recorded: list[str]
+    settled: list[str]
+
+
+class DriftDocument(TypedDict):
+    """Why the table differs from what the applied migrations say; found in its history."""
+
+    cause: Literal[
+        "dropped",
+        "unset",
+        "replaced",
+        "schema_overwritten",
+        "restored",
+        "changed",
+        "added",
+        "table_gone",
+        "unknown",
+    ]
+    version: Number
+    at: Text
+    operation: Text
+    engine: Text
+
+
+class RuleDocument(TypedDict):
+    """One rule of one table and how things stand."""
+
+    table: str
+    rule: str
+    kind: Literal["not_null", "check"]
+    expression: str
+    state: Literal["enforced", "pending", "drifted", "unmanaged", "warn"]
+    enforced_by: Literal["check", "not_null"] | None
+    revision: Text
+    quarantined: int
+    note: str
+    drift: DriftDocument | None
+    tags: list[str]
+    owner: str
+
+
+class StatusDocument(TypedDict):
+    """``status``: every rule of an environment."""
+
+    environment: str
+    current: Text
+    head: Text
+    in_sync: bool
+    missing: list[str]
+    rules: list[RuleDocument]
+
+
+class CurrentDocument(TypedDict):
+    """``current``: the revision that an environment is at; null: nothing is applied."""
+
+    environment: str
+    current: Text
+
+
+class UnlockDocument(TypedDict):
+    """``unlock``: the run whose lock was broken; null: none held it."""
+
+    broken: Text
+
+
+class RevisionLine(TypedDict):
+    """One migration."""
+
+    revision: str
+    down_revision: list[str]
+    message: str
+    file: Text
+    head: bool
+
+
+class HistoryDocument(TypedDict):
+    """``history`` and ``heads``: migrations, newest first."""
+
+    heads: list[str]
+    revisions: list[RevisionLine]
+
+
+class OperationDocument(TypedDict):
+    """One operation of a migration."""
+
+    operation: str
+    table: Text
+    rule: Text
+    column: Text
+    expression: Text
+    violators: Literal["quarantine", "fail"] | None
+    gate: Text
+    statement: Text
+
+
+class ShowDocument(RevisionLine):
+    """``show``: one migration with all that it does."""
+
+    checksum: str
+    upgrade: list[OperationDocument]
+    downgrade: list[OperationDocument]
+
+
+class InitDocument(TypedDict):
+    """``init``: the files that were made."""
+
+    folder: str
+    template: Literal["local", "connect", "databricks"]
+    files: list[str]
+
+
+class NewRevisionDocument(TypedDict):
+    """``revision`` and ``merge``: the file that was written; null: there was nothing to do."""
+
+    file: Text
+    revision: Text
+    down_revision: list[str]
+    operations: list[OperationDocument]
+
+
+class FindingDocument(TypedDict):
+    """One finding of ``lint``."""
+
+    code: str
+    name: str
+    severity: Literal["error", "warning", "info"]
+    path: Text
+    line: Number
+    column: Number
+    table: Text
+    rule: Text
+    revision: Text
+    message: str
+    remedy: str
+
+
+class CountsDocument(TypedDict):
+    """Findings of each severity."""
+
+    error: int
+    warning: int
+    info: int
+
+
+class LintDocument(TypedDict):
+    """``lint``: what is wrong or doubtful in rules and migrations."""
+
+    findings: list[FindingDocument]
+    counts: CountsDocument
+
+
+class HeldDocument(TypedDict):
+    """Quarantined rows that have table, rules, origin, run and state in common."""
+
+    table: str
+    quarantine: str
+    rules: list[str]
+    source: str
+    run: str
+    state: str
+    rows: int
+    oldest: str
+    newest: str
+
+
+class QuarantineListDocument(TypedDict):
+    """``quarantine list``: what is held."""
+
+    held: list[HeldDocument]
+
+
+class StampDocument(TypedDict):
+    """``stamp``: what was recorded without being run."""
+
+    environment: str
+    run: Text
+    before: Text
+    current: Text
+    stamped: list[str]
+    reverted: list[str]
+
+
+class BaselineRuleDocument(TypedDict):
+    """A live constraint that is a rule from now on."""
+
+    table: str
+    rule: str
+    kind: Literal["not_null", "check"]
+    expression: str
+    enforced_by: Literal["check", "not_null"]
+
+
+class LeftDocument(TypedDict):
+    """A live constraint or a table that was left alone, and why."""
+
+    table: str
+    rule: Text
+    reason: str
+
+
+class BaselineDocument(TypedDict):
+    """``baseline``: what was taken over from existing tables."""
+
+    environment: str
+    run: Text
+    revision: Text
+    files: list[str]
+    rules: list[BaselineRuleDocument]
+    left: list[LeftDocument]
+
+
+class CheckUpDocument(TypedDict):
+    """One thing that ``doctor`` looked at."""
+
+    name: str
+    state: Literal["ok", "note", "broken", "skipped"]
+    found: str
+    remedy: str
+
+
+class DoctorDocument(TypedDict):
+    """``doctor``: what works and what does not."""
+
+    environment: Text
+    healthy: bool
+    checks: list[CheckUpDocument]
+
+
+DOCUMENTS: Mapping[str, type] = {
+    "baseline": BaselineDocument,
+    "current": CurrentDocument,
+    "doctor": DoctorDocument,
+    "downgrade": RunDocument,
+    "heads": HistoryDocument,
+    "history": HistoryDocument,
+    "init": InitDocument,
+    "lint": LintDocument,
+    "merge": NewRevisionDocument,
+    "plan": RunDocument,
+    "quarantine list": QuarantineListDocument,
+    "revision": NewRevisionDocument,
+    "show": ShowDocument,
+    "stamp": StampDocument,
+    "status": StatusDocument,
+    "unlock": UnlockDocument,
+    "upgrade": RunDocument,
+}
+"""The document of each command, by the command's words."""

@@ -1,0 +1,87 @@
+"""The published JSON Schemas of what ``--json`` prints, one file for each command.
+
+Generated from the types in ``deltacheck.cli.documents``; they ship with the package. To write
+them anew::
+
+    python -m deltacheck.cli.schemas
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from deltacheck.cli.documents import DOCUMENTS, ErrorDocument
+from deltacheck.cli.output import SCHEMA_VERSION
+
+FOLDER = Path(__file__).parent
+"""Where the schemas are."""
+
+ERROR = "error"
+"""The name of the document that any command prints when it fails."""
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def file_name(command: str) -> str:
+    """The file of a command's schema.
+
+    >>> file_name("quarantine list")
+    'quarantine-list.json'
+    """
+    return f"{command.replace(' ', '-')}.json"
+
+
+def schema_of(command: str) -> dict[str, Any]:
+    """The schema of a command's document, or of ``error``, as it is published."""
+    schema: dict[str, Any] = json.loads((FOLDER / file_name(command)).read_text(encoding="utf-8"))
+    return schema
+
+
+def generated() -> dict[str, str]:
+    """The text of each file, by its name."""
+    documents = {**DOCUMENTS, ERROR: ErrorDocument}
+    return {
+        file_name(command): json.dumps(_schema(command, document), indent=2) + "\n"
+        for command, document in documents.items()
+    }
+
+
+def write() -> None:
+    """Write the files anew, and remove those of commands that are gone."""
+    texts = generated()
+    for path in FOLDER.glob("*.json"):
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _schema(command: str, document: type) -> dict[str, Any]:
+    from pydantic import TypeAdapter
+
+    schema = _bare(TypeAdapter(document).json_schema())
+    what = "deltacheck, on failure" if command == ERROR else f"deltacheck {command} --json"
+    properties = {"schema_version": {"const": SCHEMA_VERSION}, **schema.pop("properties")}
+    required = ["schema_version", *schema.pop("required")]
+    return {
+        "$schema": _DIALECT,
+        "title": what,
+        **schema,
+        "properties": properties,
+        "required": required,
+    }
+
+
+def _bare(schema: Any) -> Any:
+    """The schema without the titles that only repeat a name."""
+    if isinstance(schema, list):
+        return [_bare(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _bare(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str))
+    }

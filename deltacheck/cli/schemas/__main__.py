@@ -1,0 +1,5 @@
+"""Write the schemas anew."""
+
+from deltacheck.cli.schemas import write
+
+write()
