@@ -19,6 +19,7 @@ from deltacheck.lint.truth import (
     is_null,
     operand_key,
     outcomes,
+    parts_of,
 )
 from deltacheck.rules.model import Kind
 
@@ -60,14 +61,17 @@ def null_violates(constraint: Constraint) -> Iterator[Remark]:
     """
     if constraint.kind is Kind.NOT_NULL or Outcome.TRUE not in outcomes(constraint.tree):
         return
-    spoken = {column_key(column) for column in _asked_for_null(constraint.tree)}
-    refused = []
-    for column in _distinct(columns_of(constraint.tree)):
-        key = column_key(column)
-        parents = {key[:end] for end in range(len(key)) if key[end] == "."}
-        settled = (parents | {key}) & (spoken | constraint.never_null)
-        if not settled and Outcome.TRUE not in outcomes(constraint.tree, {key}):
-            refused.append(shown(column))
+    settled = {column_key(column) for column in _asked_for_null(constraint.tree)}
+    settled |= constraint.never_null
+    refused = list(
+        dict.fromkeys(
+            shown(column)
+            for part in constraint.conjuncts
+            for key, column in _in_every_alternative(part).items()
+            if not settled & {key, *_parents(key)}
+            if Outcome.TRUE not in outcomes(part, {key})
+        )
+    )
     if refused:
         names, first = " or ".join(refused), refused[0]
         yield Remark(
@@ -77,8 +81,18 @@ def null_violates(constraint: Constraint) -> Iterator[Remark]:
         )
 
 
-def _distinct(columns: Iterable[exp.Expr]) -> list[exp.Expr]:
-    return list({column_key(column): column for column in columns}.values())
+def _in_every_alternative(part: exp.Expr) -> dict[str, exp.Expr]:
+    """The columns that all sides of an OR speak of: only their NULL can make it untrue."""
+    alternatives = [
+        {column_key(column): column for column in columns_of(side)}
+        for side in parts_of(part, exp.Or)
+    ]
+    common = set(alternatives[0]).intersection(*alternatives)
+    return {key: column for key, column in alternatives[0].items() if key in common}
+
+
+def _parents(key: str) -> Iterator[str]:
+    return (key[:end] for end, char in enumerate(key) if char == ".")
 
 
 def _asked_for_null(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -111,26 +125,28 @@ def nan_passes(constraint: Constraint) -> Iterator[Remark]:
     limited = constraint.limited | constraint.limits
     tested = {operand_key(test.this) for test in constraint.tree.find_all(exp.IsNan)}
     columns = {column_key(column): column for column in columns_of(constraint.tree)}
-    for fact in _lower_limits(constraint.facts):
-        column = columns.get(fact.key)
-        if column is None or fact.key in limited | tested:
-            continue
-        if constraint.types.get(fact.key, "double").lower() in _FLOATS:
-            name = shown(column)
-            yield Remark(
-                f"If {name} is FLOAT or DOUBLE, NaN passes: Spark holds it greater than every "
-                "number.",
-                f"Add an upper limit or `AND NOT isnan({name})`, if the column can be NaN.",
-            )
+    passed = [
+        shown(columns[key])
+        for key in _lower_limits(constraint.facts)
+        if key in columns
+        and key not in limited | tested
+        and constraint.types.get(key, "double").lower() in _FLOATS
+    ]
+    if passed:
+        yield Remark(
+            f"If {' or '.join(passed)} is FLOAT or DOUBLE, NaN passes: Spark holds it greater than "
+            "every number.",
+            f"Add an upper limit or {code(f'AND NOT isnan({passed[0]})')}, if it can be NaN.",
+        )
 
 
-def _lower_limits(known: Iterable[Fact]) -> list[Fact]:
-    limits = {
-        fact.key: fact
+def _lower_limits(known: Iterable[Fact]) -> list[str]:
+    limits = (
+        fact.key
         for fact in known
         if fact.relation in (">", ">=") and fact.values[0].domain == "number"
-    }
-    return list(limits.values())
+    )
+    return list(dict.fromkeys(limits))
 
 
 def compares_with_null(constraint: Constraint) -> Iterator[Remark]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from deltacheck.lint.truth import Fact, conjuncts, facts, path_of
 from deltacheck.names import TableName, quote
@@ -64,10 +65,13 @@ class Constraint:
         """The expression, understood."""
         return _understood(self.text)
 
-    @property
+    @cached_property
     def tree(self) -> exp.Expr:
-        """The expression, parsed."""
-        return self.expression.tree
+        """The expression as sqlglot reads it; nothing is known of what it cannot read."""
+        try:
+            return self.expression.tree
+        except SqlglotError:
+            return exp.Anonymous(this="unreadable")
 
     @cached_property
     def conjuncts(self) -> tuple[exp.Expr, ...]:

@@ -136,7 +136,7 @@ def is_null(tree: exp.Expr, nulls: Collection[str] = ()) -> bool:
 def _connected(tree: exp.And | exp.Or, nulls: Collection[str]) -> frozenset[Outcome]:
     # In a conjunction F wins over N and N over T; in a disjunction it is the other way round.
     strongest, weakest = (F, T) if isinstance(tree, exp.And) else (T, F)
-    parts = list(_parts(tree, type(tree)))
+    parts = list(parts_of(tree, type(tree)))
     found = frozenset((weakest,))
     for part in parts:
         found = frozenset(
@@ -150,20 +150,25 @@ def _connected(tree: exp.And | exp.Or, nulls: Collection[str]) -> frozenset[Outc
     return found
 
 
-def _parts(tree: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """What AND or OR connects, without the parentheses around it."""
-    if isinstance(tree, exp.Paren):
-        yield from _parts(tree.this, kind)
-    elif isinstance(tree, kind):
-        yield from _parts(tree.this, kind)
-        yield from _parts(tree.args["expression"], kind)
-    else:
-        yield tree
+def parts_of(tree: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """What AND or OR connects, without the parentheses around it, from left to right.
+
+    Not recursive: sqlglot nests a chain of a thousand ANDs a thousand deep.
+    """
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, kind):
+            waiting += (part.args["expression"], part.this)
+        elif isinstance(part, exp.Paren):
+            waiting.append(part.this)
+        else:
+            yield part
 
 
 def conjuncts(tree: exp.Expr) -> tuple[exp.Expr, ...]:
     """The parts that must all be true."""
-    return tuple(_parts(tree, exp.And))
+    return tuple(parts_of(tree, exp.And))
 
 
 def _is(tree: exp.Is, nulls: Collection[str]) -> frozenset[Outcome]:
@@ -336,7 +341,8 @@ def facts(tree: exp.Expr, *, holds: bool = True) -> tuple[Fact, ...]:
     if isinstance(tree, (exp.And, exp.Or)):
         if holds != isinstance(tree, exp.And):
             return ()
-        return facts(tree.this, holds=holds) + facts(tree.expression, holds=holds)
+        parts = parts_of(tree, type(tree))
+        return tuple(fact for part in parts for fact in facts(part, holds=holds))
     if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
         return (Fact(operand_key(tree.this), "null" if holds else "known"),)
     if isinstance(tree, exp.Between) and holds:
@@ -382,7 +388,9 @@ def _impossible(about: list[Fact]) -> bool:
     if "null" in relations:
         return len(relations) > 1
     bounds = [fact for fact in about if fact.relation in ("<", "<=", ">", ">=")]
-    if any(_crossed(low, high) for low in bounds for high in bounds):
+    least = [fact for fact in bounds if fact.relation in (">", ">=")]
+    most = [fact for fact in bounds if fact.relation in ("<", "<=")]
+    if any(_crossed(low, high) for low in least for high in most):
         return True
     choices = [fact.values for fact in about if fact.relation == "="]
     excluded = {value for fact in about if fact.relation == "<>" for value in fact.values}
@@ -396,8 +404,6 @@ def _impossible(about: list[Fact]) -> bool:
 
 def _crossed(low: Fact, high: Fact) -> bool:
     """Whether a lower bound lies above an upper one."""
-    if low.relation not in (">", ">=") or high.relation not in ("<", "<="):
-        return False
     (least,), (most,) = low.values, high.values
     if least.domain != most.domain or least.domain == "text":
         return False

@@ -208,3 +208,15 @@ def test_a_not_null_rule_has_nothing_wrong_with_it(tmp_path: Path) -> None:
     text = "table: t\nrules:\n  id_present:\n    not_null: id\n"
 
     assert lint(tmp_path, {"constraints/t.yml": text}) == ()
+
+
+def test_what_sqlglot_cannot_read_is_left_alone(tmp_path: Path) -> None:
+    """A column called ``use`` is a rule to Spark and the start of a statement to sqlglot."""
+    assert lint_check(tmp_path, "use") == []
+
+
+def test_a_chain_of_a_thousand_parts_is_read_to_its_end(tmp_path: Path) -> None:
+    chain = " OR ".join(f"a = {number}" for number in range(1500))
+
+    assert lint_check(tmp_path, chain) == ["DC101"]
+    assert "DC110" in lint_check(tmp_path, chain.replace("OR", "AND"))

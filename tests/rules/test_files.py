@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deltacheck.errors import (
     DeclarationError,
@@ -564,3 +567,39 @@ def test_an_error_says_how_many_more_there_are(tmp_path: Path) -> None:
     assert (
         "2 more: `deltacheck lint` lists them" in refused(written(tmp_path, {"t.yml": text})).hint
     )
+
+
+@st.composite
+def mangled(draw: st.DrawFn) -> bytes:
+    """The file of orders with a few pieces cut out, doubled or replaced."""
+    content = ORDERS.encode()
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        end = draw(st.integers(start, min(len(content), start + 40)))
+        piece = draw(
+            st.one_of(
+                st.sampled_from([b"", b"\t", b"\n", b"- ", b": ", b"{", b"[", b"'", b"&a ", b"*a"]),
+                st.binary(max_size=4),
+                st.just(content[start:end] * 2),
+            )
+        )
+        content = content[:start] + piece + content[end:]
+    return content
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(mangled(), st.binary(max_size=60)))
+def test_no_file_whatever_gives_anything_but_rules_or_errors_with_their_place(
+    content: bytes,
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "orders.yml"
+        path.write_bytes(content)
+
+        rules, problems = survey_rules(folder, environ={})
+
+    assert rules or problems
+    for problem in problems:
+        assert problem.path == path
+        assert problem.message
+        assert "\n" not in problem.message
