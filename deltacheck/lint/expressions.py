@@ -10,17 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from deltacheck.lint.facts import Fact, column_key, operand_key, parts_of
 from deltacheck.lint.finding import Remark
 from deltacheck.lint.subjects import Constraint, code, columns_of, literals, shown
-from deltacheck.lint.truth import (
-    Fact,
-    Outcome,
-    column_key,
-    is_null,
-    operand_key,
-    outcomes,
-    parts_of,
-)
+from deltacheck.lint.truth import Outcome, is_null, outcomes
 from deltacheck.rules.model import Kind
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from deltacheck.lint.facts import column_key, path_of
 from deltacheck.lint.finding import Remark
 from deltacheck.lint.subjects import Constraint, columns_of, literals, without_literals
-from deltacheck.lint.truth import column_key, path_of
 from deltacheck.rules.model import Kind
 
 _LACKING = frozenset(

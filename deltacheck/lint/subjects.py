@@ -13,7 +13,8 @@ from functools import cached_property, lru_cache
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from deltacheck.lint.truth import Fact, conjuncts, facts, path_of
+from deltacheck.lint.facts import Fact, facts, path_of
+from deltacheck.lint.truth import conjuncts
 from deltacheck.names import TableName, quote
 from deltacheck.revisions.graph import Revision
 from deltacheck.rules.expression import Expression, parse_rule

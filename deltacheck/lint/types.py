@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from deltacheck.lint.expressions import COMPARISONS
+from deltacheck.lint.facts import column_key, path_of
 from deltacheck.lint.finding import Remark
 from deltacheck.lint.subjects import Constraint, code, shown
-from deltacheck.lint.truth import column_key, path_of
 
 _WHOLE = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3}
 _NUMBERS = (*_WHOLE, "decimal", "float", "double")

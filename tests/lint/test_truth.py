@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from deltacheck.lint.truth import Outcome, Value, column_key, is_null, outcomes, value_of
+from deltacheck.lint.truth import Outcome, outcomes
 
 VALUES = (None, -1, 0, 1, 2, 3)
 """What the columns a and b hold, in all combinations."""
@@ -172,20 +172,3 @@ def test_outcomes(text: str, expected: set[str]) -> None:
 )
 def test_what_a_null_does_to_a_rule(text: str, refuses: bool) -> None:
     assert ("TRUE" not in possible(text, "a")) is refuses
-
-
-def test_columns_compare_without_regard_to_case_and_quotes() -> None:
-    assert column_key(parse_one("S.`A b`", dialect="spark")) == "s.a b"
-    assert is_null(parse_one("S.A", dialect="spark"), {"s"})
-    assert not is_null(parse_one("sa", dialect="spark"), {"s"})
-
-
-@pytest.mark.parametrize("text", ["'nan'", "'12'", "'yes'", "'3 days'", "a", "abs(1)", "'x1'"])
-def test_what_may_compare_as_something_else_is_no_constant(text: str) -> None:
-    assert value_of(parse_one(text, dialect="spark")) is None
-
-
-def test_values_of_different_kinds_do_not_differ_for_sure() -> None:
-    assert not Value("text", "a").differs(Value("time10", "2024-01-01"))
-    assert not Value("text", "a").differs(Value("text", " A"))
-    assert Value("text", "a").differs(Value("text", "b"))
