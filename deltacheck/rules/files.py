@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -329,11 +329,13 @@ class _Survey:
             )
             return None
         try:
-            return TableName.parse(expanded)
+            name = TableName.parse(expanded)
         except DeclarationError as error:
             mark = place.document.value_mark((key,))
             self.problems.append(_copy(error, error.message, error.hint, place.path, mark))
             return None
+        # A new migration names the table as the file does, not as one environment has it.
+        return replace(name, template=text.strip()) if "${" in text else name
 
     def rules(self, place: _Place, declarations: Mapping[str, RuleDeclaration]) -> tuple[Rule, ...]:
         """The rules of one document that are sound, in its order."""

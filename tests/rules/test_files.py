@@ -603,3 +603,12 @@ def test_no_file_whatever_gives_anything_but_rules_or_errors_with_their_place(
         assert problem.path == path
         assert problem.message
         assert "\n" not in problem.message
+
+
+def test_a_name_with_a_variable_is_remembered_as_written(tmp_path: Path) -> None:
+    """A new migration can name the table as the file does, whatever this environment has."""
+    text = 'table: "${CATALOG:-dev}.shop.orders"\nrules: {}\n'
+    (tmp_path / "orders.yml").write_text(text, encoding="utf-8")
+    (name,) = read_rules(tmp_path, environ={"CATALOG": "prod"})
+    assert str(name) == "prod.shop.orders"
+    assert name.template == "${CATALOG:-dev}.shop.orders"
