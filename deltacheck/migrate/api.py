@@ -20,6 +20,8 @@ from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
 from deltacheck.migrate.run import Progress, Review, Scene, pending, run, scene
+from deltacheck.migrate.stamp import Stamped
+from deltacheck.migrate.stamp import stamp as record_stamp
 from deltacheck.migrate.status import Status, read_status
 from deltacheck.migrate.tasks import selection, sql_text
 from deltacheck.names import TableName
@@ -255,6 +257,30 @@ def unlock(
         return None if broken is None else broken.run
 
 
+def stamp(
+    revision: str,
+    *,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    lock_timeout: float = 0.0,
+    progress: Progress = lambda _: None,
+) -> Stamped:
+    """Record that an environment is at a revision, without running anything.
+
+    Args:
+        revision: ``head``, ``base``, a revision or the beginning of one.
+        lock_timeout: Seconds to wait for another run to end.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``; nothing was recorded.
+    """
+    with _staged(env, project, session, progress) as stage:
+        return record_stamp(
+            stage.session, stage.environment, stage.history, revision, lock_timeout=lock_timeout
+        )
+
+
 def quarantined(
     tables: Iterable[str] | None = None,
     *,
@@ -306,6 +332,7 @@ __all__ = [
     "read_project",
     "session",
     "sql",
+    "stamp",
     "status",
     "unlock",
     "upgrade",

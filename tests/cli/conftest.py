@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from deltacheck.config import Environment
 from tests.cli.runner import Outcome, Run, run_command
+from tests.cli.shop import Shop
 
 
 @pytest.fixture
@@ -24,3 +26,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def shop(folder: Path, environment: Environment) -> Shop:
+    """A project on the shared session, in the current folder: its tables live in a database
+    of their own."""
+    return Shop.make(folder, environment)
