@@ -1,0 +1,261 @@
+"""What an upgrade costs, as ratios against plain Delta in the same run.
+
+    python -m benchmarks.quarantine --millions 5 20 --rules 1 5 20
+
+Three comparisons, each on shallow clones of one table, medians of interleaved rounds:
+
+- clean: the whole upgrade against the bare ``ALTER TABLE ADD CONSTRAINT`` statements, on a
+  table without violators;
+- dirty: the whole upgrade against a script as one would write it by hand, that for each rule
+  counts, copies, deletes and alters, on a table with 1% violators;
+- counting: twenty rules against five over the same columns.
+
+The fixed cost of a run (lock, journal, looks) is measured on an empty table and given apart,
+as are the files that counting reads for a rule that statistics can prove, and the peak memory
+of the JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table as Grid
+
+from deltacheck.config import Environment
+from deltacheck.delta.session import open_session
+from deltacheck.delta.table import frame, latest_version
+from deltacheck.delta.violators import count_violators, violators_of
+from deltacheck.migrate.run import run, scene
+from deltacheck.names import TableName
+from deltacheck.revisions.graph import History, Revision, history_of
+from deltacheck.revisions.operations import AddConstraint
+from deltacheck.rules.expression import parse_rule
+from deltacheck.rules.model import Gate, Kind
+
+COLUMNS = """
+    id,
+    IF({bad} AND id % 5 = 0, -1.0D, 1.0D + id % 9973) AS amount,
+    CAST(IF({bad} AND id % 5 = 1, NULL, 1 + id % 17) AS INT) AS quantity,
+    IF({bad} AND id % 5 = 2, 'lost', element_at(array('placed', 'paid', 'shipped'),
+       CAST(1 + id % 3 AS INT))) AS status,
+    concat('user', id % 100003, IF({bad} AND id % 5 = 3, ' at ', '@'), 'example.org') AS email,
+    date_add(DATE'2020-01-01', CAST(id % 2000 AS INT)) AS day,
+    IF({bad} AND id % 5 = 4, 'x', concat('C', lpad(CAST(id % 99999 AS STRING), 6, '0'))) AS code,
+    CAST(id % 1000 AS DOUBLE) / 1000 AS score
+"""
+
+# The first five find every kind of bad row; the others cost something over the same columns.
+RULES = [
+    "amount > 0",
+    "quantity IS NOT NULL AND quantity < 100",
+    "status IN ('placed', 'paid', 'shipped')",
+    "email RLIKE '^[a-z0-9]+@[a-z.]+$'",
+    "length(code) = 7 AND code LIKE 'C%'",
+    "amount < 1000000",
+    "score BETWEEN 0 AND 1",
+    "day >= DATE'2019-01-01'",
+    "length(email) < 200",
+    "upper(status) != status",
+    "amount * score < 1000000",
+    "code = upper(code) OR code = 'x'",
+    "substring(email, 1, 4) = 'user'",
+    "year(day) < 2100",
+    "quantity > 0 OR quantity IS NULL",
+    "id >= 0",
+    "amount + coalesce(quantity, 0) < 2000000",
+    "instr(email, 'example') > 0",
+    "round(score, 3) <= 1",
+    "trim(status) = status",
+]
+
+
+@dataclass
+class Bench:
+    """A session, its folder, and names not yet used."""
+
+    session: SparkSession
+    environment: Environment
+    made: int = 0
+    timings: dict[str, list[float]] = field(default_factory=dict)
+
+    def clone(self, source: str) -> TableName:
+        """A shallow clone: its own log over the same files."""
+        self.made += 1
+        name = f"bench.t{self.made}"
+        self.session.sql(f"CREATE TABLE {name} SHALLOW CLONE {source}")
+        return TableName.parse(name)
+
+    def time(self, label: str, work: Callable[..., object], *given: object) -> None:
+        """Time something, in seconds."""
+        started = time.perf_counter()
+        work(*given)
+        self.timings.setdefault(label, []).append(time.perf_counter() - started)
+
+    def median(self, label: str) -> float:
+        """The median of what was timed under a label, in seconds."""
+        return statistics.median(self.timings[label])
+
+
+def make(bench: Bench, name: str, rows: int, share_bad: float) -> None:
+    """Make a table of orders, a share of them bad in one of five ways."""
+    bad = f"id % {round(1 / share_bad)} < 1" if share_bad else "false"
+    # Five neighbours of each hundredth are bad, one in each way.
+    bad = bad.replace("id %", "(id DIV 5) %")
+    columns = COLUMNS.replace("{bad}", bad)
+    bench.session.sql(
+        f"CREATE TABLE {name} USING delta AS SELECT {columns} FROM range(0, {rows}, 1, 8)"
+    )
+
+
+def history(table: TableName, rules: list[str]) -> History:
+    """One revision that adds the rules."""
+    adds = tuple(
+        AddConstraint(
+            table, f"rule_{n}", Kind.CHECK, parse_rule(rule).stored, gate=Gate.parse("50%")
+        )
+        for n, rule in enumerate(rules)
+    )
+    return history_of([Revision("0001", upgrade=adds, downgrade=tuple(a.reverse() for a in adds))])
+
+
+def upgrade(bench: Bench, table: TableName, rules: list[str]) -> None:
+    """The whole upgrade, with a ledger of its own."""
+    environment = Environment(
+        "bench", warehouse=bench.environment.warehouse, schema=f"ledger_{table.name}"
+    )
+    with scene(bench.session, environment, history(table, rules), {}) as stage:
+        run(stage, "head", "upgrade")
+
+
+def bare(bench: Bench, table: TableName, rules: list[str]) -> None:
+    """The ALTERs alone."""
+    for n, rule in enumerate(rules):
+        bench.session.sql(f"ALTER TABLE {table.sql} ADD CONSTRAINT rule_{n} CHECK ({rule})")
+
+
+def by_hand(bench: Bench, table: TableName, rules: list[str]) -> None:
+    """For each rule: count, copy, delete, alter."""
+    session, quarantine = bench.session, f"{table.sql[:-1]}_bad`"
+    session.sql(f"CREATE TABLE {quarantine} USING delta AS SELECT * FROM {table.sql} WHERE false")
+    for n, rule in enumerate(rules):
+        wrong = f"({rule}) IS NOT TRUE"
+        if session.sql(f"SELECT count(*) FROM {table.sql} WHERE {wrong}").collect()[0][0]:
+            session.sql(f"INSERT INTO {quarantine} SELECT * FROM {table.sql} WHERE {wrong}")
+            session.sql(f"DELETE FROM {table.sql} WHERE {wrong}")
+        session.sql(f"ALTER TABLE {table.sql} ADD CONSTRAINT rule_{n} CHECK ({rule})")
+
+
+def jvm_peak(session: SparkSession) -> float:
+    """The peak resident memory of the youngest JVM of this process, in MB (Linux only)."""
+    found = 0.0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = status.read_text()
+        except OSError:
+            continue
+        if "Name:\tjava" in text:
+            peak = next(line for line in text.splitlines() if line.startswith("VmHWM"))
+            found = max(found, int(peak.split()[1]) / 1024)
+    return found
+
+
+def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iterator[list[str]]:
+    """The ratios for one size of table."""
+    rows = millions * 1_000_000
+    clean, dirty = f"bench.clean{millions}", f"bench.dirty{millions}"
+    make(bench, clean, rows, 0.0)
+    make(bench, dirty, rows, 0.01)
+    for number in counts:
+        rules = RULES[:number]
+        at = f"{millions} million rows, {number} rules"
+        for _ in range(rounds):
+            for label, work in (("bare", bare), ("upgrade", upgrade)):
+                table = bench.clone(clean)
+                bench.time(f"{at} {label}", work, bench, table, rules)
+        yield _row(bench, f"{at}, clean: upgrade / bare ALTERs", f"{at} upgrade", f"{at} bare")
+        for _ in range(rounds):
+            for label, work in (("by hand", by_hand), ("dirty upgrade", upgrade)):
+                table = bench.clone(dirty)
+                bench.time(f"{at} {label}", work, bench, table, rules)
+        yield _row(
+            bench, f"{at}, 1% bad: upgrade / by hand", f"{at} dirty upgrade", f"{at} by hand"
+        )
+    table = TableName.parse(clean)
+    latest = latest_version(bench.session, table)
+    for number in (5, 20):
+        wanted = {f"rule_{n}": parse_rule(rule).stored for n, rule in enumerate(RULES[:number])}
+        for _ in range(rounds):
+            bench.time(
+                f"{millions} count {number}", count_violators, bench.session, table, latest, wanted
+            )
+    yield _row(
+        bench,
+        f"{millions} million rows: counting 20 rules / 5 rules",
+        f"{millions} count 20",
+        f"{millions} count 5",
+    )
+    (proven,) = violators_of({"r": "amount > 0"}).values()
+    files = len(frame(bench.session, table).where(proven).inputFiles())
+    yield [f"{millions} million rows: files read to count amount > 0", "", "", str(files)]
+    yield [
+        f"{millions} million rows: peak memory of the JVM, MB",
+        "",
+        "",
+        f"{jvm_peak(bench.session):.0f}",
+    ]
+
+
+def _row(bench: Bench, what: str, ours: str, theirs: str) -> list[str]:
+    left, right = bench.median(ours), bench.median(theirs)
+    return [what, f"{left:.1f}", f"{right:.1f}", f"{left / right:.2f}"]
+
+
+def fixed(bench: Bench, rounds: int) -> list[str]:
+    """What a run costs beside its ALTERs, on a table without rows."""
+    bench.session.sql("CREATE TABLE bench.empty (amount DOUBLE) USING delta")
+    for _ in range(rounds + 1):
+        for label, work in (("empty bare", bare), ("empty upgrade", upgrade)):
+            table = bench.clone("bench.empty")
+            bench.time(label, work, bench, table, ["amount > 0"])
+    # The first round warms up.
+    ours = statistics.median(bench.timings["empty upgrade"][1:])
+    theirs = statistics.median(bench.timings["empty bare"][1:])
+    return ["fixed cost of a run, seconds", f"{ours:.1f}", f"{theirs:.1f}", f"{ours - theirs:.1f}"]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser.add_argument("--millions", type=int, nargs="+", default=[5])
+    parser.add_argument("--rules", type=int, nargs="+", default=[1, 5, 20])
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    console = Console(width=120, highlight=False)
+    table = Grid("what", "deltacheck s", "other s", "ratio", box=None)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Environment("bench", warehouse=Path(folder) / "warehouse")
+        session = open_session(environment)
+        session.sql(f"CREATE DATABASE bench LOCATION '{environment.warehouse}/bench'")
+        bench = Bench(session, environment)
+        rows = [fixed(bench, given.rounds)]
+        console.print(*rows[-1])
+        for millions in given.millions:
+            for row in measure(bench, millions, given.rules, given.rounds):
+                rows.append(row)
+                console.print(*row)
+        session.stop()
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
