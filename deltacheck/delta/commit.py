@@ -50,6 +50,7 @@ class Tag:
     batch: str | None = None
     job: str | None = None
     rules: Mapping[str, str] | None = None
+    named: Mapping[str, str] | None = None
 
     def text(self, user: str | None = None) -> str:
         """The ``userMetadata``; a user's own keeps its place beside ours.
@@ -94,7 +95,7 @@ Write = Union[Statement, Frame]
 
 def commit(
     session: SparkSession,
-    table: TableName,
+    table: TableName | None,
     write: Write,
     *,
     tag: Tag,
@@ -106,7 +107,7 @@ def commit(
 
     Args:
         session: The session to write with.
-        table: The table that is written to.
+        table: The table that is written to; None: only the statement knows.
         write: What to write.
         tag: What to say of it in the table's history.
         fence: Its place in the order of our writes to this table.
@@ -140,12 +141,12 @@ def back_off(attempt: int) -> None:
     time.sleep(min(0.1 * 2**attempt, 5.0) * (0.5 + random.random()))
 
 
-def moment(when: Literal["before", "after"], table: TableName, tag: Tag) -> None:
+def moment(when: Literal["before", "after"], table: TableName | None, tag: Tag) -> None:
     """Called before and after each commit. Does nothing; tests put faults here."""
 
 
 def _perform(
-    session: SparkSession, table: TableName, write: Write, metadata: str, fence: Fence | None
+    session: SparkSession, table: TableName | None, write: Write, metadata: str, fence: Fence | None
 ) -> list[Row]:
     if isinstance(write, Statement):
         values = {
@@ -155,6 +156,7 @@ def _perform(
         }
         with settings(session, values):
             return session.sql(write.sql).collect()
+    assert table is not None, "only a statement can do without"
     # A frame's tag and fence are options of the writer, so no other thread's write through
     # this session can pick them up.
     options: dict[str, str] = {**write.options, "userMetadata": metadata}

@@ -38,6 +38,7 @@ _CONFLICT_CLASSES = {
     "MetadataChangedException",
     "ProtocolChangedException",
 }
+_OVERTAKEN = {"DELTA_CONSTRAINT_ALREADY_EXISTS", "DELTA_CONSTRAINT_DOES_NOT_EXIST"}
 _CHECK = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 _NOT_NULL = {"DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"}
 _LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
@@ -111,6 +112,11 @@ def is_conflict(error: BaseException) -> bool:
     """Whether another writer's commit won, so that trying again is safe."""
     failure = failure_of(error)
     return failure.family in _CONFLICTS or failure.kind in _CONFLICT_CLASSES
+
+
+def is_overtaken(error: BaseException) -> bool:
+    """Whether another writer added or dropped the constraint in the same instant."""
+    return failure_of(error).family in _OVERTAKEN
 
 
 def violation_of(error: BaseException) -> Violation | None:

@@ -20,6 +20,7 @@ from deltacheck.errors import DeltacheckError, NotDeltaError, TableError, TableN
 from deltacheck.names import TableName, quote
 
 CONSTRAINT_PREFIX = "delta.constraints."
+_FIRST_LOOK = 64
 _MISSING = {
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
@@ -55,6 +56,15 @@ class Table:
         """The stored expression of a CHECK, by its name in any case, or None."""
         wanted = name.lower()
         return next((e for n, e in self.constraints.items() if n.lower() == wanted), None)
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """The names of CHECKs, as stored, that are ``name`` in any case.
+
+        ``ADD CONSTRAINT`` stores lower case; CREATE TABLE and other engines may store another
+        case, even beside it.
+        """
+        wanted = name.lower()
+        return tuple(stored for stored in self.constraints if stored.lower() == wanted)
 
     @property
     def append_only(self) -> bool:
@@ -124,7 +134,7 @@ def read_table(session: SparkSession, table: TableName) -> Table:
             for key, value in properties.items()
             if key.startswith(CONSTRAINT_PREFIX)
         },
-        not_null=frozenset(_required(schema)),
+        not_null=required_columns(schema),
     )
 
 
@@ -193,12 +203,30 @@ def history(
 
     Args:
         limit: At most so many.
-        since: Only those with a greater version number.
+        since: Only those with a greater version number. Fewer come back where the log of
+            the oldest of them has been cleaned up; see :func:`reaches`.
     """
+    if since is None or limit is not None:
+        return [
+            one for one in _latest(session, table, limit) if since is None or one.version > since
+        ]
+    # DESCRIBE HISTORY reads the log of each commit, and knows no WHERE.
+    count = _FIRST_LOOK
+    while True:
+        commits = _latest(session, table, count)
+        if len(commits) < count or commits[-1].version <= since + 1:
+            return [entry for entry in commits if entry.version > since]
+        count *= 8
+
+
+def _latest(session: SparkSession, table: TableName, limit: int | None) -> list[Commit]:
     count = "" if limit is None else f" LIMIT {limit}"
-    rows = session.sql(f"DESCRIBE HISTORY {table.sql}{count}").collect()
-    commits = [_commit(row) for row in rows]
-    return [entry for entry in commits if since is None or entry.version > since]
+    return [_commit(row) for row in session.sql(f"DESCRIBE HISTORY {table.sql}{count}").collect()]
+
+
+def reaches(commits: list[Commit], since: int) -> bool:
+    """Whether a history, read with ``since``, has every commit after that version."""
+    return not commits or commits[-1].version <= since + 1
 
 
 def _commit(row: Row) -> Commit:
@@ -218,6 +246,11 @@ def count_rows(session: SparkSession, table: TableName, version: int) -> int:
     """How many rows the table had at a version; from metadata alone where Delta can."""
     rows = session.sql(f"SELECT count(*) AS rows FROM {at_version(table, version)}").collect()
     return int(rows[0]["rows"])
+
+
+def required_columns(schema: StructType) -> frozenset[tuple[str, ...]]:
+    """The paths of the columns that a schema declares NOT NULL."""
+    return frozenset(_required(schema))
 
 
 def columns_sql(schema: StructType) -> str:

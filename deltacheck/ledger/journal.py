@@ -26,8 +26,8 @@ from pyspark.sql.types import (
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Statement, Tag, commit
-from deltacheck.delta.failures import EngineFailure, is_conflict
-from deltacheck.delta.table import read_table
+from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.table import exists, read_table
 from deltacheck.delta.warehouse import create_schema
 from deltacheck.errors import LedgerError, TableNotFoundError
 from deltacheck.names import TableName, literal, quote, split_path
@@ -41,6 +41,9 @@ _ID_KEY = "deltacheck.journal"
 START, RENEW, REVISION, STEP, SETTLED, END = "start", "renew", "revision", "step", "settled", "end"
 """The kinds of entry: a run begins, renews its lock, did a revision or a step, settled what
 an earlier run left, ends."""
+
+RAN = "ran"
+"""The state of a step that was a statement of the user's own."""
 
 APPLIED, REVERTED, STAMPED = "applied", "reverted", "stamped"
 DONE, STOPPED, FAILED, BROKEN = "done", "stopped", "failed", "broken"
@@ -56,6 +59,8 @@ class Entry:
         state: Of a revision: applied, reverted, stamped. Of a step: enforced, dropped, ran.
             Of an end: done, stopped, failed, broken.
         base: The revision's down_revision, for a history without its file.
+        table_id: Delta's own id of the table that a run is about to touch.
+        quarantine: Where that table's violators go.
         version_before: The table's version when the run began, or before the step.
         expires: Until when the lock holds without being renewed.
         detail: Anything else, as JSON.
@@ -71,6 +76,8 @@ class Entry:
     revision: str | None = None
     checksum: str | None = None
     table: str | None = None
+    table_id: str | None = None
+    quarantine: str | None = None
     rule: str | None = None
     version_before: int | None = None
     version_after: int | None = None
@@ -103,6 +110,22 @@ SCHEMA = _schema()
 
 
 @dataclass(frozen=True)
+class Touched:
+    """A table that a run is about to touch.
+
+    Attributes:
+        version: A version of the table from before the run.
+        id: Delta's own id of the table; another one means that it was made anew.
+        quarantine: Where its violators go.
+    """
+
+    table: TableName
+    version: int
+    id: str | None = None
+    quarantine: TableName | None = None
+
+
+@dataclass(frozen=True)
 class Run:
     """A run as the journal tells it."""
 
@@ -113,7 +136,7 @@ class Run:
     started: datetime
     expires: datetime
     state: str | None
-    tables: tuple[tuple[TableName, int], ...]
+    tables: tuple[Touched, ...]
     revisions: tuple[str, ...]
 
     @property
@@ -163,6 +186,19 @@ class Journal:
         )
 
     @cached_property
+    def ran(self) -> dict[str, list[str]]:
+        """The statements of users' own that ran, by revision, of revisions not finished."""
+        found: dict[str, list[str]] = {}
+        for entry in self.entries:
+            if entry.revision is None:
+                continue
+            if entry.kind == REVISION:
+                found.pop(entry.revision, None)
+            elif entry.kind == STEP and entry.state == RAN and entry.statement is not None:
+                found.setdefault(entry.revision, []).append(entry.statement)
+        return found
+
+    @cached_property
     def applied(self) -> dict[str, Entry]:
         """The revisions applied or stamped, each with the entry that says so, oldest first."""
         last: dict[str, Entry] = {}
@@ -185,9 +221,15 @@ def _run(entries: Sequence[Entry]) -> Run:
         who=start.who or "",
         started=start.at,
         expires=max(expires, default=start.at),
-        state=ends[-1].state if ends else None,
+        # The first end counts: a lock may be broken in the instant in which it is given back.
+        state=ends[0].state if ends else None,
         tables=tuple(
-            (TableName.parse(entry.table), entry.version_before or 0)
+            Touched(
+                TableName.parse(entry.table),
+                entry.version_before or 0,
+                entry.table_id,
+                None if entry.quarantine is None else TableName.parse(entry.quarantine),
+            )
             for entry in planned
             if entry.table is not None
         ),
@@ -258,7 +300,11 @@ def _time(micros: int | None) -> Any:
 
 
 def create_journal(session: SparkSession, environment: Environment) -> None:
-    """Make the journal where there is none yet."""
+    """Make the journal where there is none yet.
+
+    Raises:
+        PySparkException, Py4JJavaError: It cannot be made.
+    """
     name = journal_name(environment)
     create_schema(session, environment, name)
     columns = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in SCHEMA)
@@ -277,9 +323,9 @@ def create_journal(session: SparkSession, environment: Environment) -> None:
     )
     try:
         commit(session, name, Statement(statement), tag=Tag())
-    except EngineFailure as error:
-        # Another run made it in the same instant: the reader that follows tells.
-        if not is_conflict(error):
+    except EngineFailure:
+        # Another run may have made it in the same instant, which Delta tells in several ways.
+        if not exists(session, name):
             raise
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -26,7 +27,7 @@ from deltacheck.delta.commit import Fence, Tag, commit
 from deltacheck.delta.failures import EngineFailure, is_conflict
 from deltacheck.delta.session import sibling
 from deltacheck.delta.warehouse import run_lock
-from deltacheck.errors import LockHeldError, LockLostError
+from deltacheck.errors import EngineError, LockHeldError, LockLostError
 from deltacheck.ledger.journal import (
     BROKEN,
     END,
@@ -35,19 +36,26 @@ from deltacheck.ledger.journal import (
     Entry,
     Journal,
     Run,
+    Touched,
     create_journal,
     entries_frame,
     journal_name,
     now,
     read_journal,
 )
-from deltacheck.names import TableName
+from deltacheck.names import literal
 
 LEASE = timedelta(minutes=5)
 """How long the lock holds without being renewed."""
 
 _SPAN = 1_000_000
 """How many fenced writes one run can make; what it did and its end come after them."""
+
+_FRESH = 10.0
+"""For how many seconds a look at the journal counts as a look at the lock of now."""
+
+_TRIES = 10
+"""How often an entry is appended where something else was committed to the journal."""
 
 _POLL = 1.0
 """Seconds between two looks at a lock that another run holds."""
@@ -79,6 +87,7 @@ class Lock:
     lease: timedelta = LEASE
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _renewed: float = field(default_factory=time.time)
+    _seen: float = field(default_factory=time.time)
     _lost: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -93,8 +102,39 @@ class Lock:
             LockLostError: It expired and another run took it, or it was broken by hand.
         """
         # By the wall clock: it also runs on while a machine sleeps.
-        if self._lost or time.time() - self._renewed > self.lease.total_seconds() / 3:
+        now_ = time.time()
+        if self._lost or now_ - self._renewed > self.lease.total_seconds() / 3:
             self.renew(self.session)
+        elif now_ - self._seen > _FRESH:
+            if self._taken():
+                self._lost = True
+                raise self._loss("The run stops here; nothing is half done.")
+            self._seen = now_
+
+    def _taken(self) -> bool:
+        """Whether a later run, or an end of this one, is in the journal."""
+        rows = self.session.table(journal_name(self.environment).sql)
+        later = f"token > {self.token} OR (token = {self.token} AND kind = '{END}')"
+        return not rows.where(later).isEmpty()
+
+    def _loss(self, what: str) -> LockLostError:
+        return LockLostError(
+            f"Run {self.run} lost the lock of environment {self.environment.name}: it expired "
+            f"or was broken while the run went on. {what}",
+            hint="Run the same command again once no other run is going on; it finds what was "
+            "done.",
+        )
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Append entries in the course of the run; holds the lock for another lease.
+
+        Args:
+            entries: Token, run and place are filled in here.
+
+        Raises:
+            LockLostError: The lock is no longer ours.
+        """
+        self._go_on(self.session, entries)
 
     def renew(self, session: SparkSession) -> None:
         """Hold the lock for another lease.
@@ -105,18 +145,25 @@ class Lock:
         Raises:
             LockLostError: It is no longer ours.
         """
+        self._go_on(session, [Entry(0, 0, RENEW, "", now())])
+
+    def _go_on(self, session: SparkSession, entries: Sequence[Entry]) -> None:
         with self._guard:
-            number = next(self._numbers)
-            entry = Entry(self.token, number, RENEW, self.run, now(), expires=now() + self.lease)
-            if self._lost or not self._append(session, [entry]):
-                self._lost = True
-                raise LockLostError(
-                    f"Run {self.run} lost the lock of environment {self.environment.name}: it "
-                    "expired or was broken while the run went on. The run stops here; nothing "
-                    "is half done.",
-                    hint="Run the same command again once the other run has ended.",
+            until = now() + self.lease
+            placed = [
+                replace(
+                    entry,
+                    token=self.token,
+                    run=self.run,
+                    seq=next(self._numbers),
+                    expires=until,
                 )
-            self._renewed = time.time()
+                for entry in entries
+            ]
+            if self._lost or not self._append(session, placed):
+                self._lost = True
+                raise self._loss("The run stops here; nothing is half done.")
+            self._renewed = self._seen = time.time()
 
     def end(self, entries: Sequence[Entry], state: str) -> None:
         """Append what the run did, and its end.
@@ -135,11 +182,7 @@ class Lock:
         last = Entry(self.token, 2 * _SPAN - 1, END, self.run, now(), state=state)
         with self._guard:
             if self._lost or not self._append(self.session, [*did, last]):
-                raise LockLostError(
-                    f"Run {self.run} lost the lock of environment {self.environment.name} before "
-                    "it could record its end; what it did to the tables stands.",
-                    hint="Run the same command again; it finds what was done and records it.",
-                )
+                raise self._loss("What it did to the tables stands; its end is not recorded.")
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -154,7 +197,7 @@ class Lock:
                     self.renew(session)
                 except LockLostError:
                     return
-                except EngineFailure:
+                except (EngineError, *EngineFailure):
                     # Tried again at the next beat; the holder itself asks before each step.
                     continue
 
@@ -177,7 +220,7 @@ def locked(
     *,
     command: str,
     revisions: Sequence[str],
-    tables: Sequence[tuple[TableName, int]],
+    tables: Sequence[Touched],
     engine: str,
     timeout: float = 0.0,
     lease: timedelta = LEASE,
@@ -187,7 +230,7 @@ def locked(
     Args:
         command: What the run does: upgrade, downgrade, stamp.
         revisions: The revisions that it is about to run.
-        tables: The tables that it is about to touch, with their versions now.
+        tables: The tables that it is about to touch.
         engine: The versions of deltacheck, Spark and Delta.
         timeout: Seconds to wait for another run to end.
         lease: How long the lock holds without being renewed.
@@ -201,7 +244,7 @@ def locked(
     while True:
         with run_lock(environment) as mine:
             journal = read_journal(session, environment)
-            if journal.id is None:
+            if journal.id is None and mine is not False:
                 create_journal(session, environment)
                 continue
             holder = journal.holder
@@ -224,7 +267,7 @@ def _starts(
     token: int,
     command: str,
     revisions: Sequence[str],
-    tables: Sequence[tuple[TableName, int]],
+    tables: Sequence[Touched],
     engine: str,
     lease: timedelta,
 ) -> list[Entry]:
@@ -240,9 +283,21 @@ def _starts(
         engine=engine,
         detail=" ".join(revisions),
     )
-    return [
-        replace(start, table=str(table), version_before=version) for table, version in tables
-    ] or [start]
+    return [replace(start, **_touching(table)) for table in tables] or [start]
+
+
+def announced(tables: Sequence[Touched]) -> list[Entry]:
+    """Entries for ``Lock.record``: tables that a run is about to touch after all."""
+    return [replace(Entry(0, 0, START, "", now()), **_touching(table)) for table in tables]
+
+
+def _touching(touched: Touched) -> dict[str, Any]:
+    return {
+        "table": str(touched.table),
+        "table_id": touched.id,
+        "version_before": touched.version,
+        "quarantine": None if touched.quarantine is None else str(touched.quarantine),
+    }
 
 
 def _held(environment: Environment, holder: Run | None) -> LockHeldError:
@@ -286,13 +341,14 @@ def _append(
     frame = entries_frame(session, entries)
     fence = _fence(journal, last.token, last.seq)
     try:
-        commit(session, name, frame, tag=Tag(run=last.run), fence=fence)
+        # Where a later place was taken in the meantime, the next try is skipped.
+        commit(session, name, frame, tag=Tag(run=last.run), fence=fence, tries=_TRIES)
     except EngineFailure as error:
         if is_conflict(error):
             return False
         raise
     # A write that its fence skipped is silent.
     landed = session.table(name.sql).where(
-        f"token = {last.token} AND seq = {last.seq} AND run = '{last.run}'"
+        f"token = {last.token} AND seq = {last.seq} AND run = {literal(last.run)}"
     )
-    return landed.count() > 0
+    return not landed.isEmpty()

@@ -81,6 +81,12 @@ def recorded_quarantine(properties: Mapping[str, str]) -> TableName | None:
     return None if text is None else TableName.parse(json.loads(text)["quarantine"])
 
 
+def recorded_ledger(properties: Mapping[str, str]) -> str | None:
+    """The schema of deltacheck's own tables, where the recorded rules of a table say it."""
+    text = properties.get(PROPERTY)
+    return None if text is None else str(json.loads(text)["ledger"])
+
+
 def _gate(text: str | None) -> Gate | None:
     if text is None:
         return None

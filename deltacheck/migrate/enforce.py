@@ -1,13 +1,15 @@
 """Bring one table to the constraints of one revision: move violators, ALTER, read back.
 
 On a table that others write to, ALTER's own scan has the last word: a late violator or a
-concurrent commit makes the cycle run again, a bounded number of times.
+concurrent commit makes the cycle run again, a bounded number of times. Nothing of a try is
+left behind by the next: an attempt whose rows could not be moved is settled first.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -18,20 +20,20 @@ from deltacheck.delta.failures import (
     EngineFailure,
     failure_of,
     is_conflict,
+    is_overtaken,
     new_constraint_violators,
 )
-from deltacheck.delta.table import count_rows, history, latest_version, read_table
+from deltacheck.delta.table import Table, count_rows, history, latest_version, read_table
 from deltacheck.delta.violators import Violators
-from deltacheck.errors import BusyTableError, ConstraintError, LockLostError
+from deltacheck.errors import BusyTableError, ConstraintError, QuarantineError
 from deltacheck.ledger.lock import Lock
-from deltacheck.migrate.preflight import TEMPORARY, Look, count_new, hold, is_enforced
+from deltacheck.migrate.alter import alterations
+from deltacheck.migrate.preflight import Look, count_new, gated, hold, is_enforced
 from deltacheck.migrate.results import Found, Step, StepState
 from deltacheck.migrate.tasks import Task, add_statement, drop_statement
 from deltacheck.names import TableName
-from deltacheck.quarantine.move import Attempt, move, settle
-from deltacheck.quarantine.place import Place, prepare
+from deltacheck.quarantine.move import Attempt, fence_off, held_of, move, settle
 from deltacheck.revisions.operations import AddConstraint
-from deltacheck.rules.expression import same_rule
 
 TRIES = 20
 """How often the cycle runs on a table that others write to."""
@@ -49,6 +51,8 @@ class Work:
         fresh: Whether nothing of ours has changed the table since it was looked at.
         found: Rule key to the violators found by the run, those already moved included.
         gone: Rule key to the violators already moved.
+        unsettled: Attempts that began and are not settled, with the version before them.
+        version: The table's version when the run was last done with it.
     """
 
     session: SparkSession
@@ -61,6 +65,8 @@ class Work:
     fresh: bool = True
     found: dict[str, Found] = field(default_factory=dict)
     gone: dict[str, Found] = field(default_factory=dict)
+    unsettled: dict[str, tuple[Attempt, int]] = field(default_factory=dict)
+    version: int | None = None
 
     @property
     def name(self) -> TableName:
@@ -81,29 +87,21 @@ def enforce(work: Work, tasks: Sequence[Task]) -> list[Step]:
         BusyTableError: Other writers won again and again.
         GateError, FailRuleError: Late violators are more than the rules allow.
         LockLostError: Another run has taken over.
+        QuarantineError: The quarantine cannot be written.
         ConstraintError: What was read back is not what was asked for.
     """
     decided = [task for task in tasks if not task.superseded]
     seconds: dict[str | None, float] = {}
     for number in range(TRIES):
-        table = read_table(work.session, work.name)
-        wanted = {
-            task.want.key: task.want
-            for task in decided
-            if task.want is not None and not is_enforced(table, task.want)
-        }
-        if number or not work.fresh:
-            work.look = replace(work.look, table=table)
         try:
-            _move_violators(work, wanted, tasks[0].revision, known=_known(work, wanted, number))
-            for task in decided:
-                started = time.monotonic()
-                _alter(work, task)
-                seconds[task.key] = seconds.get(task.key, 0.0) + time.monotonic() - started
+            settle_left(work)
+            if decided:
+                _once(work, decided, seconds, first=number == 0)
             break
         except EngineFailure as error:
             # A late violator, or another writer's commit: look again. All else is an error.
-            if new_constraint_violators(error) is None and not is_conflict(error):
+            late = new_constraint_violators(error) is not None
+            if not (late or is_conflict(error) or is_overtaken(error)):
                 raise _refused(work, tasks[0].revision, error) from None
         finally:
             work.fresh = False
@@ -112,91 +110,150 @@ def enforce(work: Work, tasks: Sequence[Task]) -> list[Step]:
         back_off(number)
     else:
         raise _busy(work, TRIES)
-    _read_back(work, decided)
+    if decided:
+        _read_back(work, decided)
     return [_step(work, task, seconds.get(task.key, 0.0)) for task in tasks]
 
 
-def _known(work: Work, wanted: Mapping[str, AddConstraint], number: int) -> bool:
-    """Whether the count made before the run still serves: it is of now, or it found none.
+def _once(
+    work: Work, tasks: Sequence[Task], seconds: dict[str | None, float], *, first: bool
+) -> None:
+    table = read_table(work.session, work.name)
+    wanted = {
+        task.want.key: task.want
+        for task in tasks
+        if task.want is not None and not is_enforced(table, task.want)
+    }
+    if not first or not work.fresh:
+        work.look = replace(work.look, table=table)
+    _move_violators(work, wanted, tasks[0].revision, first=first)
+    for task in tasks:
+        started = time.monotonic()
+        _alter(work, table, task)
+        seconds[task.key] = seconds.get(task.key, 0.0) + time.monotonic() - started
 
-    A row that came since is found by ALTER's own scan.
+
+def settle_left(work: Work) -> None:
+    """Settle the attempts of earlier tries; their statements have returned.
+
+    Raises:
+        PySparkException, Py4JJavaError: Whatever Spark or Delta raises.
     """
-    found = work.look.found
-    if number or found is None or not set(wanted) <= set(found.false):
-        return False
-    return work.fresh or not any(found.of(key) for key in wanted)
+    for name, (attempt, since) in list(work.unsettled.items()):
+        done = settle(
+            work.session,
+            work.name,
+            work.look.quarantine,
+            [attempt],
+            since=since,
+            fence=work.lock.fence,
+        )
+        work.moved += done[name].rows
+        del work.unsettled[name]
 
 
 def _move_violators(
-    work: Work, wanted: Mapping[str, AddConstraint], revision: str, *, known: bool
+    work: Work, wanted: Mapping[str, AddConstraint], revision: str, *, first: bool
 ) -> None:
     if not wanted:
         return
     work.lock.ensure()
-    found = work.look.found if known else None
+    before, past = work.moved, _past(work, wanted)
+    found = _known(work, wanted) if first else None
     if found is None:
         version = latest_version(work.session, work.name)
         found = count_new(work.session, work.name, version, wanted)
         assert found is not None
-        hold(work.look.table, wanted, found, work.moved)
-    for key in wanted:
-        gone = work.gone.get(key, Found(0, 0))
-        work.found[key] = Found(gone.false + found.false[key], gone.null + found.null[key])
+        hold(work.look.table, wanted, found, moved=before, past=past)
+    _note(work, wanted, found)
     if not any(found.of(key) for key in wanted):
         return
+    attempt = _attempt(work, wanted, revision)
+    work.lock.ensure()
+    work.unsettled[attempt.id] = (attempt, found.version)
+    done = move(
+        work.session,
+        work.name,
+        work.look.quarantine,
+        attempt,
+        found.version,
+        work.lock.fence,
+    )
+    del work.unsettled[attempt.id]
+    work.moved += done.rows
+    if done.version is None:
+        return
+    if done.version != found.version:
+        # Others committed between the count and the DELETE: judge what was really moved.
+        found = count_new(work.session, work.name, done.version, wanted)
+        assert found is not None
+        _note(work, wanted, found)
+        hold(work.look.table, wanted, found, moved=before, past=past, now=done.rows)
+    for key in wanted:
+        work.gone[key] = _plus(work.gone.get(key), found, key)
+
+
+def _attempt(work: Work, wanted: Mapping[str, AddConstraint], revision: str) -> Attempt:
+    # Violators of a "fail" rule are never moved: late ones stay, and stop the run.
+    moving = {add.name: add.expression for add in wanted.values() if add.violators != "fail"}
     work.attempts += 1
-    attempt = Attempt(
-        id=f"{work.lock.run}/{revision}/{work.name.name}/{work.attempts}",
+    return Attempt(
+        id=f"{work.lock.run}/{revision}/{work.name}/{work.attempts}",
         run=work.lock.run,
         revision=revision,
-        rules={add.name: add.expression for add in wanted.values()},
-        named={add.name: add.expression for key, add in work.look.new.items() if key not in wanted},
+        rules=moving,
+        named={
+            add.name: add.expression
+            for add in {**work.look.new, **wanted}.values()
+            if add.name not in moving
+        },
     )
-    schema = work.look.table.schema
-    place = prepare(work.session, work.name, schema, work.look.quarantine, attempt.tag)
-    _move(work, place, attempt, found)
 
 
-def _move(work: Work, place: Place, attempt: Attempt, found: Violators) -> None:
-    work.lock.ensure()
-    try:
-        work.moved += move(work.session, place, attempt, found.version, work.lock.fence)
-        work.gone |= {key: work.found[key] for key in found.false if key in work.found}
-    except EngineFailure as error:
-        if is_conflict(error):
-            # The DELETE is known not to have happened: its copy goes.
-            settle(work.session, place, [attempt], since=found.version, fence=work.lock.fence)
-        raise
-    except LockLostError:
-        # The DELETE was skipped, so its rows are still in the table.
-        settle(work.session, place, [attempt], since=found.version, fence=work.lock.fence)
-        raise
+def _known(work: Work, wanted: Mapping[str, AddConstraint]) -> Violators | None:
+    """The count made before the run, if it still serves: it is of now, or it found none.
+
+    A row that came since is found by ALTER's own scan.
+    """
+    found = work.look.found
+    if found is None or not set(wanted) <= set(found.false):
+        return None
+    if any(found.of(key) for key in wanted) and (
+        not work.fresh or latest_version(work.session, work.name) != found.version
+    ):
+        return None
+    return found
 
 
-def _alter(work: Work, task: Task) -> None:
-    """Make the table's constraint what the task wants; goes on from any half-way state."""
-    table = read_table(work.session, work.name)
+def _past(work: Work, wanted: Mapping[str, AddConstraint]) -> dict[str, int]:
+    """How many of the rows moved so far broke the rules of each gate."""
+    if not work.moved:
+        return {}
+    groups = {one.key: [add.name for add in one.members] for one in gated(wanted)}
+    return held_of(work.session, work.look.quarantine, work.lock.run, groups)
+
+
+def _note(work: Work, wanted: Mapping[str, AddConstraint], found: Violators) -> None:
+    """Report the violators of a rule: those of now and those moved, or what was seen at first.
+
+    At first includes rows that went with an earlier revision of the run for another rule.
+    """
+    seen = work.look.found
+    for key in wanted:
+        now = _plus(work.gone.get(key), found, key)
+        if seen is not None and key in seen.false:
+            now = Found(max(now.false, seen.false[key]), max(now.null, seen.null[key]))
+        work.found[key] = now
+
+
+def _plus(gone: Found | None, found: Violators, key: str) -> Found:
+    past = Found(0, 0) if gone is None else gone
+    return Found(past.false + found.false[key], past.null + found.null[key])
+
+
+def _alter(work: Work, table: Table, task: Task) -> None:
     assert task.rule is not None
-    there = table.constraint(task.rule)
-    stand_in = task.rule.lower() + TEMPORARY
-    statements = []
-    if task.want is None:
-        if there is not None:
-            statements = [drop_statement(work.name, task.rule)]
-    elif there is None:
-        if not is_enforced(table, task.want):
-            statements = [add_statement(work.name, task.rule, task.want.expression)]
-    elif not same_rule(there, task.want.expression):
-        # Never a moment without either: a stand-in holds while the name changes hands.
-        if table.constraint(stand_in) is None:
-            statements = [add_statement(work.name, stand_in, task.want.expression)]
-        statements += [
-            drop_statement(work.name, task.rule),
-            add_statement(work.name, task.rule, task.want.expression),
-        ]
-    if table.constraint(stand_in) is not None or len(statements) == 3:
-        statements.append(drop_statement(work.name, stand_in))
-    for statement in statements:
+    for statement in alterations(table, task):
         work.lock.ensure()
         tag = Tag(run=work.lock.run, revision=task.revision, step=task.rule)
         commit(work.session, work.name, Statement(statement), tag=tag)
@@ -205,11 +262,10 @@ def _alter(work: Work, task: Task) -> None:
 def _read_back(work: Work, tasks: Sequence[Task]) -> None:
     table = read_table(work.session, work.name)
     work.look = replace(work.look, table=table)
+    work.version = latest_version(work.session, work.name)
     for task in tasks:
         assert task.rule is not None
-        there = task.want is not None and is_enforced(table, task.want)
-        gone = task.want is None and table.constraint(task.rule) is None
-        if not there and not gone:
+        if alterations(table, task):
             raise ConstraintError(
                 f"{work.name} does not read back the constraint {task.rule} as it was asked for; "
                 f"it has {table.constraint(task.rule) or 'none of that name'}.",
@@ -257,11 +313,18 @@ def planned(look: Look | None, task: Task) -> Step:
 
 
 def rows_now(work: Work) -> int:
-    """How many rows the table has now."""
-    return count_rows(work.session, work.name, latest_version(work.session, work.name))
+    """How many rows the table has when the run is done with it."""
+    version = work.version
+    if version is None:
+        version = latest_version(work.session, work.name)
+    return count_rows(work.session, work.name, version)
 
 
-def _busy(work: Work, tries: int) -> BusyTableError:
+def _busy(work: Work, tries: int) -> BusyTableError | QuarantineError:
+    try:
+        settle_left(work)
+    except EngineFailure as error:
+        return _unsettled(work, error)
     recent = history(work.session, work.name, limit=tries + 20)
     others: dict[str, int] = {}
     for entry in recent:
@@ -281,8 +344,26 @@ def _busy(work: Work, tries: int) -> BusyTableError:
     )
 
 
+def _unsettled(work: Work, error: BaseException) -> QuarantineError:
+    failure = failure_of(error)
+    return QuarantineError(
+        f"A copy in {work.look.quarantine} of rows of {work.name} could not be settled: Spark "
+        f"says {failure.condition or failure.kind}. The rows are still in {work.name}; until the "
+        "copy is settled they show in both.",
+        hint="Run the same command again: it settles the copy first.",
+        table=str(work.name),
+    )
+
+
 def _refused(work: Work, revision: str, error: BaseException) -> ConstraintError:
     failure = failure_of(error)
+    # Nothing is left half done where that can be helped; else the next run settles it.
+    with suppress(*EngineFailure):
+        if work.unsettled:
+            # The answer to a statement may be lost while the statement still runs.
+            tag = Tag(run=work.lock.run, revision=revision, step="fence")
+            fence_off(work.session, work.name, tag, work.lock.fence())
+            settle_left(work)
     return ConstraintError(
         f"{work.name} refused a change of revision {revision}: Spark says "
         f"{failure.condition or failure.kind}. "

@@ -85,25 +85,33 @@ def _new(table: Table, tasks: Sequence[Task]) -> dict[str, AddConstraint]:
             continue
         if is_enforced(table, task.want):
             continue
-        there = table.constraint(task.want.name)
-        if there is not None and not task.replaces:
-            raise ConstraintError(
-                f"{table.name} has a constraint {task.want.name} already, with another "
-                f"expression: {there}. Nothing was changed.",
-                hint=f"Give the rule of revision {task.revision} another name, change it with "
-                "replace_check, or drop the constraint.",
-                table=str(table.name),
-                rule=task.want.name,
-            )
+        if table.spellings(task.want.name) and not task.replaces:
+            raise name_taken(table, task)
         new[task.want.key] = task.want
     return new
 
 
+def name_taken(table: Table, task: Task) -> ConstraintError:
+    """The error for a name that the table uses for another expression; the caller raises it."""
+    assert task.rule is not None
+    return ConstraintError(
+        f"{table.name} has a constraint {task.rule} already, with another expression: "
+        f"{table.constraint(task.rule)}. Nothing was changed.",
+        hint=f"Give the rule of revision {task.revision} another name, change it with "
+        "replace_check, or drop the constraint.",
+        table=str(table.name),
+        rule=task.rule,
+    )
+
+
 def is_enforced(table: Table, wanted: AddConstraint) -> bool:
-    """Whether a table enforces a constraint, as a CHECK or as NOT NULL of its schema."""
-    there = table.constraint(wanted.name)
-    if there is not None:
-        return same_rule(there, wanted.expression)
+    """Whether a table enforces a constraint, as a CHECK or as NOT NULL of its schema.
+
+    Not if it also has another expression under that name in another case.
+    """
+    stored = table.spellings(wanted.name)
+    if stored:
+        return all(same_rule(table.constraints[name], wanted.expression) for name in stored)
     return by_schema(table, wanted)
 
 
@@ -128,61 +136,89 @@ def count_new(
     """Count the violators of constraints to be added; None where there are none to add."""
     if not new:
         return None
-    groups: dict[str, list[str]] = {}
-    for key, add in new.items():
-        groups.setdefault(_gate(add).text, []).append(key)
+    groups = {one.key: [add.key for add in one.members] for one in gated(new)}
     rules = {key: add.expression for key, add in new.items()}
     return count_violators(session, name, version, rules, groups)
 
 
-def _gate(add: AddConstraint) -> Gate:
-    return DEFAULT_GATE if add.gate is None else add.gate
+@dataclass(frozen=True)
+class Gated:
+    """Constraints whose violators, taken together, are held against one gate.
+
+    Attributes:
+        key: The rule's own key, or ``*`` for all that have no gate of their own.
+    """
+
+    key: str
+    gate: Gate
+    members: tuple[AddConstraint, ...]
 
 
-def hold(table: Table, new: Mapping[str, AddConstraint], found: Violators, moved: int = 0) -> None:
+def gated(new: Mapping[str, AddConstraint]) -> list[Gated]:
+    """Each constraint with a gate of its own, and all others together."""
+    groups = [Gated(key, add.gate, (add,)) for key, add in new.items() if add.gate is not None]
+    others = tuple(add for add in new.values() if add.gate is None)
+    return [*groups, Gated("*", DEFAULT_GATE, others)] if others else groups
+
+
+def hold(
+    table: Table,
+    new: Mapping[str, AddConstraint],
+    found: Violators,
+    *,
+    moved: int = 0,
+    past: Mapping[str, int] | None = None,
+    now: int = 0,
+) -> None:
     """Hold violators against what the migrations say of them.
 
     Args:
-        moved: Rows that this run has moved out of the table already; they count too.
+        found: What was counted for exactly these constraints.
+        moved: Rows that this run has moved out of the table already.
+        past: How many of those broke a rule of each group of ``gated``; they count too.
+        now: Rows among ``found`` that have been moved since.
 
     Raises:
         FailRuleError: Rows break a rule whose violators must not be moved.
         GateError: More rows are bad than a gate allows.
         AppendOnlyError: Rows would have to be deleted from an append-only table.
     """
-    name = table.name
+    name, rows = table.name, found.rows + moved
+    done = (
+        "Nothing was moved."
+        if not moved + now
+        else f"{moved + now} rows were moved to quarantine, and stay there."
+    )
     for key, add in new.items():
         if add.violators == "fail" and found.of(key):
             raise FailRuleError(
                 f"{found.of(key)} of {found.rows} rows of {name} break the rule {add.name}, "
-                'whose migration says violators="fail". Nothing was moved.',
+                f'whose migration says violators="fail". {done}',
                 hint="Repair the rows, or let the migration quarantine them.",
                 table=str(name),
                 rule=add.name,
                 violators=found.of(key),
                 rows=found.rows,
             )
-    gates = {_gate(add).text: _gate(add) for add in new.values()}
-    for text, bad in found.groups.items():
-        rows = found.rows + moved
-        if not gates[text].allows(bad + moved, rows):
-            members = [add.name for add in new.values() if _gate(add).text == text]
+    for group in gated(new):
+        bad = found.groups[group.key] + (past or {}).get(group.key, 0)
+        if not group.gate.allows(bad, rows):
+            members = [add.name for add in group.members]
             raise GateError(
-                f"{bad + moved} of {rows} rows of {name} break {_listed(members)}: more than the "
-                f"gate of {text}. "
-                + ("Nothing was moved." if not moved else f"{moved} of them were moved before."),
+                f"{bad} of {rows} rows of {name} break {_listed(members)}: more than the gate of "
+                f"{group.gate.text}. {done}",
                 hint="Look at the rule first; if it is right, raise its gate in the migration "
-                f'(gate="{_above(bad + moved, rows)}").',
+                f'(gate="{_above(bad, rows)}").',
                 table=str(name),
                 rule=members[0] if len(members) == 1 else None,
-                violators=bad + moved,
+                violators=bad,
                 rows=rows,
             )
     if found.any and table.append_only:
         raise AppendOnlyError(
             f"{name} is append-only (delta.appendOnly) and {found.any} of its {found.rows} rows "
             f"break {_listed([add.name for add in new.values()])}; they cannot be moved out. "
-            "Nothing was changed.",
+            f"{done}",
             hint="Set delta.appendOnly to false for the time of the upgrade.",
             table=str(name),
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
@@ -17,12 +17,13 @@ from deltacheck.config import Environment
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import quiet_query_loggers, settings, sibling, verdict_settings
-from deltacheck.delta.table import read_table
+from deltacheck.delta.table import exists, read_table
 from deltacheck.errors import (
     AppendOnlyError,
     BusyTableError,
     DeltacheckError,
     HistoryError,
+    LockLostError,
     TableNotFoundError,
     ViolationError,
 )
@@ -37,11 +38,13 @@ from deltacheck.ledger.journal import (
     STOPPED,
     Entry,
     Journal,
+    Touched,
     now,
     read_journal,
 )
-from deltacheck.ledger.lock import Lock, locked
+from deltacheck.ledger.lock import Lock, announced, locked
 from deltacheck.ledger.recorded import PROPERTY, recorded_text, set_statement
+from deltacheck.migrate.drift import repairs
 from deltacheck.migrate.enforce import Work, enforce, planned, rows_now
 from deltacheck.migrate.outlook import outlook
 from deltacheck.migrate.preflight import Look, look_at
@@ -50,7 +53,6 @@ from deltacheck.migrate.tasks import Direction, Task, tasks_of
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.move import Attempt, attempts_of, deletes_of, fence_off, settle
-from deltacheck.quarantine.place import prepare
 from deltacheck.revisions.graph import History, Revision
 from deltacheck.revisions.operations import Execute
 from deltacheck.rules.model import RuleSet
@@ -76,6 +78,7 @@ class Scene:
         rules: What ``constraints/`` declares; recorded on the tables when the target is head.
         wanted: Tells which tasks are wanted; a revision is recorded as applied only when all
             of its tasks are.
+        repair: Whether constraints that were applied and are gone are to be added again.
     """
 
     session: SparkSession
@@ -84,6 +87,7 @@ class Scene:
     rules: RuleSet = field(default_factory=dict)
     progress: Progress = lambda _: None
     wanted: Wanted = lambda _: True
+    repair: bool = False
 
 
 @contextmanager
@@ -120,7 +124,7 @@ class Pending:
     @property
     def nothing(self) -> bool:
         """Whether there is nothing to do."""
-        return not (self.revisions or self.recorded or self.journal.unsettled)
+        return not (self.revisions or self.tasks or self.recorded or self.journal.unsettled)
 
 
 def pending(scene: Scene, target: str, direction: Direction) -> Pending:
@@ -139,6 +143,10 @@ def pending(scene: Scene, target: str, direction: Direction) -> Pending:
     at_head = direction == "upgrade" and applied >= {r.revision for r in scene.history.revisions}
     tasks = tasks_of(revisions, direction)
     partly = {task.revision for task in tasks if not scene.wanted(task)}
+    if scene.repair:
+        decided = {(task.table, task.key) for task in tasks}
+        drifted = repairs(scene.session, scene.history, journal)
+        tasks = (*(task for task in drifted if (task.table, task.key) not in decided), *tasks)
     return Pending(
         journal,
         direction,
@@ -221,58 +229,84 @@ def run(
         scene.environment,
         command=direction,
         revisions=[revision.revision for revision in there.revisions],
-        tables=[*((name, look.found.version if look.found else 0) for name, look in looks.items())],
+        tables=[_touched(look) for look in looks.values()],
         engine=engine_versions(scene.session),
         timeout=lock_timeout,
     ) as lock:
         moved_on = lock.journal.token != there.journal.token or list(lock.journal.applied) != list(
             there.journal.applied
         )
-        act = _Act(scene, there, lock, time.monotonic(), deadline)
-        return act.go(target, None if moved_on or lock.journal.unsettled else looks)
+        act = _Act(scene, there, lock, time.monotonic(), deadline, frozenset(looks))
+        if moved_on or lock.journal.unsettled:
+            # The lock came late, or an earlier run left something: look again.
+            return act.go(lambda: act.look_again(target, plan, review))
+        return act.go(lambda: looks)
 
 
 @dataclass
 class _Act:
-    """One run under the lock, and what it has done so far."""
+    """One run under the lock, and what it has done so far.
+
+    Attributes:
+        announced: The tables of which the journal knows that the run may touch them.
+    """
 
     scene: Scene
     there: Pending
     lock: Lock
     started: float
     deadline: float | None
+    announced: frozenset[TableName]
     entries: list[Entry] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     works: dict[TableName, Work] = field(default_factory=dict)
     settled: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
-    def go(self, target: str, looks: dict[TableName, Look] | None) -> RunResult:
+    def go(self, look: Callable[[], dict[TableName, Look]]) -> RunResult:
         try:
-            if looks is None:
-                # The lock came late, or an earlier run left something: look again.
-                self._settle_dead_runs()
-                self.there = replace(
-                    pending(self.scene, target, self.there.direction), journal=self.lock.journal
-                )
-                looks = look_at(self.scene.session, self.scene.environment, self.there.tasks)
-            self._revisions(looks)
+            self._revisions(look())
             self._record_rules()
-        except _CLEAN_STOPS:
-            self.lock.end(self.entries, STOPPED)
-            raise
-        except (DeltacheckError, KeyboardInterrupt, SystemExit, *EngineFailure):
-            # Something of ours may still be in flight: the next run fences it off.
-            self.lock.end(self.entries, FAILED)
+        except (DeltacheckError, KeyboardInterrupt, SystemExit, *EngineFailure) as error:
+            clean = isinstance(error, _CLEAN_STOPS) or (
+                isinstance(error, DeltacheckError) and not self.works
+            )
+            # Otherwise something of ours may still be in flight: the next run fences it off.
+            self._end(STOPPED if clean else FAILED)
             raise
         self.lock.end(self.entries, DONE)
         after = read_journal(self.scene.session, self.scene.environment)
         result = _result(self.scene, self.there, self.lock.run, after)
+        tables = tuple(_outcome(work) for work in self.works.values() if work.look.new)
         return replace(
             result,
             steps=tuple(self.steps),
-            tables=tuple(_outcome(work) for work in self.works.values() if work.look.new),
+            tables=tables,
             settled=tuple(self.settled),
+            notes=(*self.notes, *_notes(tables)),
         )
+
+    def _end(self, state: str) -> None:
+        if any(work.unsettled for work in self.works.values()):
+            state = FAILED
+        # The error on its way says more than a lock that is gone with it.
+        with suppress(LockLostError, *EngineFailure):
+            self.lock.end(self.entries, state)
+
+    def look_again(self, target: str, plan: RunResult, review: Review) -> dict[TableName, Look]:
+        """Settle what earlier runs left, and look at the tables as they are now."""
+        self._settle_dead_runs()
+        there = pending(self.scene, target, self.there.direction)
+        self.there = replace(there, journal=self.lock.journal)
+        looks = look_at(self.scene.session, self.scene.environment, self.there.tasks)
+        now_planned = _planned(self.scene, self.there, looks)
+        if (now_planned.steps, now_planned.tables) != (plan.steps, plan.tables):
+            review(now_planned)
+        new = [_touched(look) for name, look in looks.items() if name not in self.announced]
+        if new:
+            # Whoever settles this run after its death must know all that it may touch.
+            self.lock.record(announced(new))
+        return looks
 
     def _revisions(self, looks: dict[TableName, Look]) -> None:
         for name, look in looks.items():
@@ -284,10 +318,14 @@ class _Act:
             revision: list(tasks)
             for revision, tasks in groupby(self.there.tasks, key=lambda task: task.revision)
         }
+        todo = {revision.revision for revision in self.there.revisions}
+        for revision, tasks in by_revision.items():
+            if revision not in todo:
+                # Applied before, and drifted since.
+                self.steps += self._revision(tasks)
         for revision in self.there.revisions:
             for step in self._revision(by_revision.get(revision.revision, [])):
                 self.steps.append(step)
-                self.entries.append(_step_entry(step))
             if revision.revision in self.there.partly:
                 continue
             self.entries.append(
@@ -315,28 +353,56 @@ class _Act:
     def _tables(self, waiting: dict[TableName, list[Task]]) -> Iterator[Step]:
         for name, tasks in waiting.items():
             self.scene.progress(f"{name}: revision {tasks[0].revision}")
-            yield from enforce(self.works[name], tasks)
+            work = self.works[name]
+            before, moved = work.version, work.moved
+            if before is None and work.look.found is not None:
+                before = work.look.found.version
+            steps = enforce(work, tasks)
+            for place, step in enumerate(steps):
+                self.entries.append(
+                    replace(
+                        _step_entry(step),
+                        version_before=before,
+                        version_after=work.version,
+                        # Rows are moved for all rules of the revision at once.
+                        moved=work.moved - moved if place == 0 else None,
+                    )
+                )
+            yield from steps
 
     def _other(self, task: Task) -> Step:
         step = planned(None, task)
         if not isinstance(task.operation, Execute):
-            return replace(step, state="skipped", note="bookkeeping; no statement")
+            step = replace(step, state="skipped", note="bookkeeping; no statement")
+            self.entries.append(_step_entry(step))
+            return step
+        statement = task.operation.statement
+        step = replace(step, statements=(statement,))
+        if statement in self._ran(task.revision):
+            self._ran(task.revision).remove(statement)
+            return replace(step, state="skipped", note="it ran in an earlier run")
         self.lock.ensure()
         started = time.monotonic()
-        statement = task.operation.statement
+        tag = Tag(run=self.lock.run, revision=task.revision, step=task.kind)
         try:
-            self.scene.session.sql(statement).collect()
+            commit(self.scene.session, task.operation.table, Statement(statement), tag=tag)
         except EngineFailure as error:
             raise DeltacheckError(
                 f"The statement of revision {task.revision} failed: Spark says "
                 f"{failure_of(error).condition or failure_of(error).kind}. The revision is not "
                 "applied.",
-                hint="Correct the statement; the next run starts the revision again.",
+                hint="Correct the statement; the next run goes on there.",
             ) from None
         for work in self.works.values():
             work.fresh = False
         seconds = round(time.monotonic() - started, 3)
-        return replace(step, state="ran", statements=(statement,), seconds=seconds)
+        step = replace(step, state="ran", seconds=seconds)
+        # At once: no table tells whether it ran, and it must not run again.
+        self.lock.record([_step_entry(step)])
+        return step
+
+    def _ran(self, revision: str) -> list[str]:
+        return self.lock.journal.ran.setdefault(revision, [])
 
     def _record_rules(self) -> None:
         for name, text in self.there.recorded.items():
@@ -347,29 +413,34 @@ class _Act:
     def _settle_dead_runs(self) -> None:
         for dead in self.lock.journal.unsettled:
             self.scene.progress(f"Settling run {dead.run}, which did not end")
-            for name, since in dead.tables:
-                self._settle(dead.run, name, since)
+            for touched in dict.fromkeys(dead.tables):
+                kept = self._settle(dead.run, touched)
+                if kept:
+                    self.notes.append(
+                        f"{kept} rows of run {dead.run} stay in the quarantine of "
+                        f"{touched.table}, though they may still be in the table: its history "
+                        "no longer tells whether that run deleted them."
+                    )
             self.settled.append(dead.run)
             self.entries.append(_blank(SETTLED, detail=dead.run))
 
-    def _settle(self, dead: str, name: TableName, since: int) -> None:
-        session, tag = self.scene.session, Tag(run=self.lock.run)
+    def _settle(self, dead: str, touched: Touched) -> int:
+        """Settle what a dead run left of one table; the rows kept since nobody can tell."""
+        session, name = self.scene.session, touched.table
+        tag = Tag(run=self.lock.run, step="fence")
         try:
             table = read_table(session, name)
         except TableNotFoundError:
-            return
+            return 0
         self.lock.ensure()
-        fence_off(session, name, tag, self.lock.fence())
-        quarantine = environment_quarantine(name, self.scene.environment)
-        try:
-            read_table(session, quarantine)
-        except TableNotFoundError:
-            return
+        fence_off(session, name, tag, self.lock.fence(), alters=True)
+        quarantine = touched.quarantine or environment_quarantine(name, self.scene.environment)
+        if not exists(session, quarantine):
+            return 0
         fence_off(session, quarantine, tag, self.lock.fence())
-        place = prepare(session, name, table.schema, quarantine, tag)
         deletes = {
             attempt: entry.tag
-            for attempt, entry in deletes_of(session, name, since).items()
+            for attempt, entry in deletes_of(session, name, touched.version).items()
             if entry.tag.get("run") == dead
         }
         attempts = [
@@ -378,12 +449,36 @@ class _Act:
                 run=dead,
                 revision=deletes.get(attempt, {}).get("revision", ""),
                 rules=deletes.get(attempt, {}).get("rules", {}),
-                named={},
+                named=deletes.get(attempt, {}).get("named", {}),
             )
             for attempt in sorted({*attempts_of(session, quarantine, dead), *deletes})
         ]
-        if attempts:
-            settle(session, place, attempts, since=since, fence=self.lock.fence)
+        done = settle(
+            session,
+            name,
+            quarantine,
+            attempts,
+            since=touched.version,
+            fence=self.lock.fence,
+            same_table=touched.id in (None, table.id),
+        )
+        return sum(moved.kept for moved in done.values())
+
+
+def _touched(look: Look) -> Touched:
+    version = 0 if look.found is None else look.found.version
+    return Touched(look.table.name, version, look.table.id, look.quarantine)
+
+
+def _notes(tables: Iterable[TableOutcome], planned: bool = False) -> list[str]:
+    """What a person must know of tables whose rows are moved."""
+    done = "will be" if planned else "were"
+    return [
+        f"{outcome.moved} rows {done} deleted from {outcome.table}: a stream that reads it stops "
+        "there unless it sets skipChangeCommits."
+        for outcome in tables
+        if outcome.moved
+    ]
 
 
 def _blank(kind: str, **values: object) -> Entry:
@@ -448,6 +543,7 @@ def _planned(scene: Scene, there: Pending, looks: dict[TableName, Look]) -> RunR
         tables=tuple(tables),
         settled=tuple(run.run for run in there.journal.unsettled),
         dry_run=True,
+        notes=tuple(_notes(tables, planned=True)),
     )
 
 

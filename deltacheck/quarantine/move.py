@@ -9,21 +9,30 @@ read. What the table's history says is the truth; the copy follows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from deltacheck.delta.commit import Fence, Frame, Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, is_conflict
-from deltacheck.delta.table import Commit, count_rows, frame, history
+from deltacheck.delta.table import Commit, count_rows, frame, history, reaches
 from deltacheck.delta.violators import violators_of
 from deltacheck.errors import LockLostError, QuarantineError
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
-from deltacheck.quarantine.place import Labels, Place, labelled
+from deltacheck.quarantine.difference import rows_gone
+from deltacheck.quarantine.place import Labels, labelled, prepare
+from deltacheck.rules.expression import parse_rule
 
 NextFence = Callable[[], Fence]
 """Gives each write its place in the order of our writes."""
+
+_TRIES = 20
+"""How often a write to a quarantine is tried while batches arrive there."""
+
+_FENCE = "deltacheck.fence"
+"""A property that is set for the sake of its commit: an ALTER in flight then fails."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +49,18 @@ class Attempt:
     run: str
     revision: str
     rules: Mapping[str, str]
-    named: Mapping[str, str]
+    named: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tag(self) -> Tag:
         """What the attempt's commits say of themselves."""
-        return Tag(run=self.run, revision=self.revision, attempt=self.id, rules=self.rules)
+        return Tag(
+            run=self.run,
+            revision=self.revision,
+            attempt=self.id,
+            rules=self.rules,
+            named=self.named or None,
+        )
 
     @property
     def violators(self) -> Mapping[str, str]:
@@ -57,6 +72,26 @@ class Attempt:
         """The predicate of the rows to be moved."""
         return any_of(violators_of(self.rules))
 
+    @property
+    def uses_clock(self) -> bool:
+        """Whether a SELECT and a later DELETE may mean different rows of one version."""
+        return any(parse_rule(text).uses_clock for text in self.rules.values())
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of an attempt.
+
+    Attributes:
+        rows: How many rows it deleted from the table; its copy has the same.
+        version: The version that they were deleted from; None where none was.
+        kept: Rows of a copy of which it can no longer be told whether they are in the table.
+    """
+
+    rows: int
+    version: int | None = None
+    kept: int = 0
+
 
 def any_of(predicates: Mapping[str, str]) -> str:
     """The predicate of the rows for which at least one holds."""
@@ -64,32 +99,36 @@ def any_of(predicates: Mapping[str, str]) -> str:
 
 
 def move(
-    session: SparkSession, place: Place, attempt: Attempt, version: int, fence: NextFence
-) -> int:
+    session: SparkSession,
+    source: TableName,
+    quarantine: TableName,
+    attempt: Attempt,
+    version: int,
+    fence: NextFence,
+) -> Moved:
     """Copy the violators of a version, then delete them, then make the copy what was deleted.
+
+    Whatever is raised, ``settle`` the attempt, once nothing of it can be in flight.
 
     Args:
         version: The version of the source that the copy is read from.
         fence: Gives each write its place.
 
-    Returns:
-        How many rows were moved.
-
     Raises:
         LockLostError: A later run has fenced this one off.
-        QuarantineError: The quarantine cannot be written; no row was moved.
+        QuarantineError: The quarantine cannot be written, no row was moved; or it could not
+            be completed after the DELETE.
         PySparkException, Py4JJavaError: What the DELETE raises; among it, a conflict with
-            another writer, after which the attempt's copy is still there: ``settle`` it.
+            another writer.
     """
-    source, tag = place.source, attempt.tag
     rows = frame(session, source, version).where(attempt.where)
     try:
-        _copy(session, place, attempt, rows, version, fence)
+        _copy(session, source, quarantine, attempt, rows, version, fence)
     except EngineFailure as error:
         if is_conflict(error):
             raise
         raise QuarantineError(
-            f"The quarantine {place.name} cannot be written: Spark says "
+            f"The quarantine {quarantine} cannot be written: Spark says "
             f"{failure_of(error).condition or failure_of(error).kind}. No row was moved from "
             f"{source}.",
             hint="Check the quarantine's place and your rights there, then run the same command "
@@ -97,23 +136,29 @@ def move(
             table=str(source),
         ) from None
     statement = Statement(f"DELETE FROM {source.sql} WHERE {attempt.where}")
-    if not commit(session, source, statement, tag=tag, fence=fence()):
+    deleted = commit(session, source, statement, tag=attempt.tag, fence=fence())
+    moved = settle(session, source, quarantine, [attempt], since=version, fence=fence)[attempt.id]
+    if not deleted and moved.version is None:
+        # A DELETE that its fence skipped returns nothing; one that is sent twice by a
+        # client that lost the answer is skipped too, and is in the history.
         raise LockLostError(
             f"A later run has taken over {source}; run {attempt.run} stops here. No row was "
             "moved by this attempt.",
             hint="Run the same command again once the other run has ended.",
         )
-    return settle(session, place, [attempt], since=version, fence=fence)[attempt.id]
+    return moved
 
 
 def settle(
     session: SparkSession,
-    place: Place,
+    source: TableName,
+    quarantine: TableName,
     attempts: Iterable[Attempt],
     *,
     since: int,
     fence: NextFence,
-) -> dict[str, int]:
+    same_table: bool = True,
+) -> dict[str, Moved]:
     """Make each attempt's copy equal to what its DELETE deleted.
 
     Only for attempts that can no longer commit: their statements have returned, or they have
@@ -121,34 +166,46 @@ def settle(
 
     Args:
         since: A version of the source from before the attempts.
+        same_table: Whether the source is the table that it was then. A copy without a DELETE
+            goes only if the history can tell that there was none; else it stays, since a row
+            that is held twice can be discarded, and one that is lost cannot be found.
 
     Returns:
-        Attempt to the number of rows that it moved.
+        Attempt to what became of it.
 
     Raises:
         QuarantineError: The versions that tell what was deleted are no longer there.
+        PySparkException, Py4JJavaError: Whatever Spark or Delta raises.
     """
     wanted = {attempt.id: attempt for attempt in attempts}
-    deletes = deletes_of(session, place.source, since)
-    copies = _copies(session, place, wanted)
-    moved: dict[str, int] = {}
+    if not wanted:
+        return {}
+    commits = history(session, source, since=since)
+    deletes, certain = _by_attempt(commits), same_table and reaches(commits, since)
+    copies = _copies(session, quarantine, wanted)
+    moved: dict[str, Moved] = {}
     for name, attempt in wanted.items():
         delete, copy = deletes.get(name), copies.get(name)
         if delete is None:
-            if copy is not None:
-                where = f"{quote(own.ATTEMPT)} = {literal(name)}"
-                statement = Statement(f"DELETE FROM {place.name.sql} WHERE {where}")
-                commit(session, place.name, statement, tag=attempt.tag, tries=5)
-            moved[name] = 0
+            if copy is not None and certain:
+                _remove(session, quarantine, attempt, fence)
+            moved[name] = Moved(0, kept=0 if copy is None or certain else copy[1])
             continue
-        moved[name] = _deleted_rows(session, place.source, delete)
-        if copy != (delete.read_version, moved[name]):
-            _repair(session, place, attempt, delete, moved[name], fence)
+        rows, read = _deleted_rows(session, source, delete), _read_version(delete)
+        if copy != (read, rows) or attempt.uses_clock:
+            _repair(session, source, quarantine, attempt, delete, rows, fence)
+        moved[name] = Moved(rows, read)
     return moved
 
 
-def fence_off(session: SparkSession, table: TableName, tag: Tag, fence: Fence) -> None:
+def fence_off(
+    session: SparkSession, table: TableName, tag: Tag, fence: Fence, *, alters: bool = False
+) -> None:
     """Commit nothing under a later place: whatever of ours is in flight on the table fails.
+
+    Args:
+        alters: Also commit to the table's metadata. ALTER takes no part in the order of
+            fenced writes, and fails where the metadata changed while it ran.
 
     Raises:
         PySparkException, Py4JJavaError: Whatever Spark or Delta raises.
@@ -156,43 +213,78 @@ def fence_off(session: SparkSession, table: TableName, tag: Tag, fence: Fence) -
     empty = session.table(table.sql).where("false")
     while True:
         try:
-            commit(session, table, Frame(empty.coalesce(1)), tag=tag, fence=fence)
-            return
+            commit(session, table, Frame(empty.coalesce(1)), tag=tag, fence=fence, tries=_TRIES)
+            break
         except EngineFailure as error:
             failure = failure_of(error)
             # An identity column may not be given, and no schema tells which column is one.
             if failure.family != "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED":
                 raise
             empty = empty.drop(failure.parameters["colName"])
+    if alters:
+        statement = (
+            f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({literal(_FENCE)} = '{fence.version}')"
+        )
+        commit(session, table, Statement(statement), tag=tag, tries=_TRIES)
 
 
 def deletes_of(session: SparkSession, source: TableName, since: int) -> dict[str, Commit]:
     """The DELETEs of ours in the history of a table, by attempt."""
+    return _by_attempt(history(session, source, since=since))
+
+
+def _by_attempt(commits: Iterable[Commit]) -> dict[str, Commit]:
     return {
         entry.tag["attempt"]: entry
-        for entry in history(session, source, since=since)
+        for entry in commits
         if entry.operation == "DELETE" and "attempt" in entry.tag
     }
 
 
-def attempts_of(session: SparkSession, place: TableName, run: str) -> list[str]:
+def attempts_of(session: SparkSession, quarantine: TableName, run: str) -> list[str]:
     """The attempts of a run that have a copy in a quarantine."""
     rows = session.sql(
-        f"SELECT DISTINCT {quote(own.ATTEMPT)} AS attempt FROM {place.sql} "
+        f"SELECT DISTINCT {quote(own.ATTEMPT)} AS attempt FROM {quarantine.sql} "
         f"WHERE {quote(own.RUN)} = {literal(run)} AND {quote(own.SOURCE)} = 'upgrade'"
     ).collect()
     return sorted(row["attempt"] for row in rows)
 
 
+def held_of(
+    session: SparkSession, quarantine: TableName, run: str, groups: Mapping[str, Iterable[str]]
+) -> dict[str, int]:
+    """How many of the rows that a run moved to a quarantine break a rule of each group.
+
+    Args:
+        groups: Group to rule names as declared.
+    """
+    counts = ", ".join(
+        f"count_if(arrays_overlap({quote(own.RULES)}, array({', '.join(map(literal, names))}))) "
+        f"AS c{place}"
+        for place, names in enumerate(groups.values())
+    )
+    rows = session.sql(
+        f"SELECT {counts} FROM {quarantine.sql} "
+        f"WHERE {quote(own.RUN)} = {literal(run)} AND {quote(own.SOURCE)} = 'upgrade'"
+    ).collect()
+    return {group: int(found) for group, found in zip(groups, rows[0], strict=True)}
+
+
 def _copy(
     session: SparkSession,
-    place: Place,
+    source: TableName,
+    quarantine: TableName,
     attempt: Attempt,
     rows: DataFrame,
     version: int,
     fence: NextFence,
-    options: Mapping[str, str] | None = None,
+    *,
+    again: bool = False,
 ) -> None:
+    """Append an attempt's rows, or put them in the place of what is there of the attempt."""
+    # Prepared for the columns of these very rows: the table may have gained one meanwhile.
+    schema = StructType(rows.schema.fields)
+    place = prepare(session, source, schema, quarantine, attempt.tag)
     labels = Labels(
         source="upgrade",
         attempt=attempt.id,
@@ -202,84 +294,85 @@ def _copy(
     )
     write = Frame(
         labelled(rows, place, labels, attempt.violators),
-        mode="append" if options is None else "overwrite",
-        options=options or {},
+        mode="overwrite" if again else "append",
+        options={"replaceWhere": _mine(attempt)} if again else {},
     )
-    commit(session, place.name, write, tag=attempt.tag, fence=fence())
+    tries = _TRIES if again else 1
+    commit(session, quarantine, write, tag=attempt.tag, fence=fence(), tries=tries)
+
+
+def _mine(attempt: Attempt) -> str:
+    return f"{quote(own.ATTEMPT)} = {literal(attempt.id)}"
+
+
+def _remove(
+    session: SparkSession, quarantine: TableName, attempt: Attempt, fence: NextFence
+) -> None:
+    statement = Statement(f"DELETE FROM {quarantine.sql} WHERE {_mine(attempt)}")
+    commit(session, quarantine, statement, tag=attempt.tag, fence=fence(), tries=_TRIES)
 
 
 def _copies(
-    session: SparkSession, place: Place, attempts: Iterable[str]
+    session: SparkSession, quarantine: TableName, attempts: Iterable[str]
 ) -> dict[str, tuple[int, int]]:
     """Attempt to the version that was copied and the number of rows."""
     listed = ", ".join(literal(name) for name in attempts)
     rows = session.sql(
         f"SELECT {quote(own.ATTEMPT)} AS attempt, max({quote(own.VERSION)}) AS version, "
-        f"count(*) AS rows FROM {place.name.sql} WHERE {quote(own.ATTEMPT)} IN ({listed}) "
+        f"count(*) AS rows FROM {quarantine.sql} WHERE {quote(own.ATTEMPT)} IN ({listed}) "
         f"GROUP BY {quote(own.ATTEMPT)}"
     ).collect()
     return {row["attempt"]: (row["version"], row["rows"]) for row in rows}
 
 
+def _read_version(delete: Commit) -> int:
+    return delete.version - 1 if delete.read_version is None else delete.read_version
+
+
 def _deleted_rows(session: SparkSession, source: TableName, delete: Commit) -> int:
     # A DELETE of whole files has no row count where files lack statistics; nothing but the
     # DELETE lies between its version and the one before.
-    if "numDeletedRows" in delete.metrics:
-        return int(delete.metrics["numDeletedRows"])
+    told = int(delete.metrics.get("numDeletedRows", -1))
+    if told >= 0:
+        return told
     before = count_rows(session, source, delete.version - 1)
     return before - count_rows(session, source, delete.version)
 
 
 def _repair(
     session: SparkSession,
-    place: Place,
+    source: TableName,
+    quarantine: TableName,
     attempt: Attempt,
     delete: Commit,
     deleted: int,
     fence: NextFence,
 ) -> None:
-    read = delete.version - 1 if delete.read_version is None else delete.read_version
-    replace = {"replaceWhere": f"{quote(own.ATTEMPT)} = {literal(attempt.id)}"}
+    read, copied = _read_version(delete), -1
     try:
-        rows = frame(session, place.source, read).where(attempt.where)
-        _copy(session, place, attempt, rows, read, fence, replace)
-        copy = _copies(session, place, [attempt.id]).get(attempt.id, (read, 0))
-        if copy[1] != deleted:
+        if not attempt.uses_clock:
+            rows = frame(session, source, read).where(attempt.where)
+            _copy(session, source, quarantine, attempt, rows, read, fence, again=True)
+            copied = _copies(session, quarantine, [attempt.id]).get(attempt.id, (read, 0))[1]
+        if copied != deleted:
             # SELECT and DELETE disagree about the predicate: take what the DELETE took.
-            gone = _difference(session, place.source, delete.version - 1, delete.version)
-            _copy(session, place, attempt, gone, read, fence, replace)
-            copy = _copies(session, place, [attempt.id]).get(attempt.id, (read, 0))
+            gone = rows_gone(session, source, delete.version - 1, delete.version)
+            _copy(session, source, quarantine, attempt, gone, read, fence, again=True)
+            copied = _copies(session, quarantine, [attempt.id]).get(attempt.id, (read, 0))[1]
     except EngineFailure as error:
         raise QuarantineError(
-            f"{deleted} rows were deleted from {place.source} by version {delete.version}, and "
-            f"their copy in {place.name} could not be completed: Spark says "
+            f"{deleted} rows were deleted from {source} by version {delete.version}, and "
+            f"their copy in {quarantine} could not be completed: Spark says "
             f"{failure_of(error).condition or failure_of(error).kind}.",
             hint="Nothing is lost: the rows are in the table's earlier versions. Run the same "
             "command again before VACUUM removes them; it completes the copy.",
-            table=str(place.source),
+            table=str(source),
         ) from None
-    if copy[1] != deleted:
+    if copied != deleted:
         raise QuarantineError(
-            f"Version {delete.version} of {place.source} deleted {deleted} rows, and {copy[1]} "
-            f"could be found for its quarantine {place.name}.",
+            f"Version {delete.version} of {source} deleted {deleted} rows, and {copied} "
+            f"could be found for its quarantine {quarantine}.",
             hint=f"The rows are in version {delete.version - 1} of the table; do not VACUUM it "
             "before they are restored.",
-            table=str(place.source),
+            table=str(source),
         )
-
-
-def _difference(session: SparkSession, source: TableName, before: int, after: int) -> DataFrame:
-    """The rows, with multiplicity, that a version has and a later one lacks."""
-    # EXCEPT ALL refuses maps and variants, so rows are compared as text.
-    key = (
-        "to_json(struct(*), map('ignoreNullFields', 'false', "
-        "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX'))"
-    )
-
-    def numbered(version: int) -> DataFrame:
-        rows = frame(session, source, version).selectExpr(f"{key} AS key", "struct(*) AS row")
-        return rows.selectExpr("*", "row_number() OVER (PARTITION BY key ORDER BY key) AS nth")
-
-    left, right = numbered(before), numbered(after).select("key", "nth")
-    gone = left.join(right, ["key", "nth"], "left_anti")
-    return gone.select("row.*")
