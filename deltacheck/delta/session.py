@@ -47,7 +47,6 @@ VERDICT_SETTINGS: Mapping[str, str] = {
     "spark.sql.function.concatBinaryAsString": "false",
     "spark.sql.function.eltOutputAsString": "false",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
@@ -71,6 +70,7 @@ _UNSET_PREFIXES = (
     # Spark's switches back to older meanings, and Delta's properties for new tables: one
     # that is append-only by default would make a quarantine that nothing can leave.
     "spark.sql.legacy.",
+    "spark.sql.parser.escapedStringLiterals",
     "spark.databricks.delta.properties.defaults.",
 )
 
@@ -210,7 +210,7 @@ def sibling(session: SparkSession) -> SparkSession:
     other = session.newSession()
     began = _explicit(other)
     for key, value in _explicit(session).items():
-        if began.get(key) != value and other.conf.isModifiable(key):
+        if began.get(key) != value:
             other.conf.set(key, value)
     return other
 
@@ -219,7 +219,7 @@ def verdict_settings(session: SparkSession) -> dict[str, str | None]:
     """The settings for :func:`settings` under which deltacheck counts, moves and enforces.
 
     ``VERDICT_SETTINGS``, and None for each of this session's settings that goes back to an
-    older meaning (``spark.sql.legacy.*``) or gives new Delta tables other properties
+    older meaning (``spark.sql.legacy.*`` and the like) or gives new Delta tables other properties
     (``spark.databricks.delta.properties.defaults.*``).
     """
     unset = {key: None for key in _explicit(session) if key.startswith(_UNSET_PREFIXES)}

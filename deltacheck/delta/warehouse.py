@@ -13,7 +13,7 @@ its catalog does.
 
 from __future__ import annotations
 
-import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -33,6 +33,8 @@ SETTING = "spark.deltacheck.warehouse"
 
 COMMIT_LOCK = ".deltacheck.lock"
 RUN_LOCK = ".deltacheck.run.lock"
+# What Spark's own catalog takes as a name (SessionCatalog.validateName).
+_NAME = re.compile(r"\w+", re.ASCII)
 _DEFAULT = "default"
 _CATALOG = "spark_catalog"
 
@@ -148,8 +150,6 @@ def _schema_folder(root: Path, table: TableName) -> Path | None:
 
 
 def _child(folder: Path, name: str, table: TableName) -> Path | None:
-    if os.sep in name or name in (".", ".."):
-        return None
     same = [sub for sub in _folders(folder) if sub.name.casefold() == name.casefold()]
     exact = [sub for sub in same if sub.name == name]
     if len(same) > 1 and not exact:
@@ -166,7 +166,9 @@ def _folders(folder: Path | None) -> list[Path]:
     if folder is None or not folder.is_dir():
         return []
     return sorted(
-        sub for sub in folder.iterdir() if not sub.name.startswith((".", "_")) and sub.is_dir()
+        sub
+        for sub in folder.iterdir()
+        if _NAME.fullmatch(sub.name.removesuffix(".db")) and sub.is_dir()
     )
 
 

@@ -24,7 +24,7 @@ def jars_of(environment: Environment, folder: Path, **environ: str) -> tuple[Pat
         environment,
         spark_home=Path(pyspark.__file__).parent,
         spark_version=pyspark.__version__,
-        java_home=find_java().home,
+        java=find_java(),
         log=folder / "spark.log",
         environ=variables,
     )

@@ -22,6 +22,9 @@ from deltacheck.delta.jars import delta_jars
 from deltacheck.delta.java import find_java
 
 HOST = "127.0.0.1"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""Java's option for programs that end soon: it nearly halves the work of a test run."""
+
 _READY_SECONDS = 120
 _END_SECONDS = 20
 
@@ -113,13 +116,14 @@ def _command(port: int, warehouse: Path, log: Path, conf: dict[str, str]) -> lis
         Environment("connect-server"),
         spark_home=home,
         spark_version=pyspark.__version__,
-        java_home=find_java().home,
+        java=find_java(),
         log=log,
     )
     settings = {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.bindAddress": HOST,
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.host": HOST,
         "spark.driver.memory": "1g",
