@@ -39,6 +39,10 @@ _RESERVED_NAMES = {
 }
 
 
+_CAN_RAISE = {Form.ARITHMETIC, Form.CALL, Form.CAST, Form.ACCESS}
+"""Forms that can end in an error, in ANSI mode, instead of a value."""
+
+
 @dataclass(frozen=True)
 class Expression:
     """A rule's expression.
@@ -148,14 +152,23 @@ def same_rule(left: str, right: str) -> bool:
 def violator_predicate(expression: Expression) -> str:
     """SQL that is true for exactly the rows for which the rule is false or NULL.
 
-    Never NULL itself. The same as ``(rule) IS NOT TRUE``, in the shape from which Delta can tell
-    which files hold no violators (``DataFiltersBuilder``: it pushes NOT and IS NULL into
-    comparisons, each on its own).
+    Never NULL itself; the same as ``(rule) IS NOT TRUE``. Comparisons get the shape from which
+    Delta can tell which files hold no violators (``DataFiltersBuilder`` pushes NOT and IS NULL
+    into them, each on its own). It can do so with nothing else; there a part is named only once,
+    because Spark evaluates first what occurs twice (``spark.sql.subexpressionElimination``), even
+    behind a guard such as ``b = 0 OR a / b > 1``.
 
-    >>> violator_predicate(parse_rule("a > 0 AND b"))
-    '(NOT (a > 0) OR (a > 0) IS NULL) OR (NOT (b) OR (b) IS NULL)'
+    >>> violator_predicate(parse_rule("a > 0 AND lower(b) = 'x'"))
+    "(NOT (a > 0) OR (a > 0) IS NULL) OR (lower(b) = 'x') IS NOT TRUE"
     """
-    return " OR ".join(f"(NOT ({part}) OR ({part}) IS NULL)" for part in expression.conjuncts)
+    return " OR ".join(map(_violates, expression._root.conjuncts()))
+
+
+def _violates(part: Node) -> str:
+    text = sql(part.tokens())
+    if any(node.form in _CAN_RAISE for node in part.walk()):
+        return f"({text}) IS NOT TRUE"
+    return f"(NOT ({text}) OR ({text}) IS NULL)"
 
 
 def check_name(name: str, *, table: str | None = None) -> str:

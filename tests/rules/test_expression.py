@@ -297,11 +297,20 @@ def test_a_name_that_people_can_read_is_kept_as_it_is(name: str) -> None:
     assert check_name(name) == name
 
 
-def test_the_violator_predicate_has_one_pair_for_each_conjunct() -> None:
+def test_the_violator_predicate_has_one_pair_for_each_comparison() -> None:
     """False and NULL are told apart for each part, so that Delta can push both down."""
-    assert violator_predicate(parse_rule("a > 0 AND (b OR c)")) == (
-        "(NOT (a > 0) OR (a > 0) IS NULL) OR (NOT (b OR c) OR (b OR c) IS NULL)"
+    assert violator_predicate(parse_rule("a > 0 AND (b OR c IS NULL)")) == (
+        "(NOT (a > 0) OR (a > 0) IS NULL) OR (NOT (b OR c IS NULL) OR (b OR c IS NULL) IS NULL)"
     )
+
+
+@pytest.mark.parametrize("part", ["a / b > 1", "arr[0] > 1", "s::int > 1", "f(a)", "-a > 1"])
+def test_what_can_raise_an_error_is_named_only_once_in_the_violator_predicate(part: str) -> None:
+    """Spark would evaluate it first if it occurred twice, before what guards it."""
+    rule = parse_rule(f"b > 0 AND (c = 0 OR {part})")
+    guarded = rule.conjuncts[1]
+    assert violator_predicate(rule).endswith(f" OR ({guarded}) IS NOT TRUE")
+    assert violator_predicate(rule).count(guarded) == 1
 
 
 def test_an_expression_is_equal_to_another_of_the_same_text() -> None:
