@@ -27,12 +27,16 @@ from deltacheck.errors import ConfigError, EngineError
 
 __all__ = [
     "VERDICT_SETTINGS",
+    "aside",
     "is_connect",
+    "leave",
     "log_file",
     "open_session",
     "quiet_query_loggers",
+    "session_for",
     "settings",
     "sibling",
+    "verdict_session",
     "verdict_settings",
 ]
 
@@ -213,6 +217,44 @@ def sibling(session: SparkSession) -> SparkSession:
         if began.get(key) != value:
             other.conf.set(key, value)
     return other
+
+
+@contextmanager
+def aside(session: SparkSession) -> Iterator[SparkSession]:
+    """Work in a :func:`sibling`, and give it back afterwards."""
+    other = sibling(session)
+    try:
+        yield other
+    finally:
+        if other is not session:
+            leave(other)
+
+
+@contextmanager
+def verdict_session(session: SparkSession) -> Iterator[SparkSession]:
+    """Work in a :func:`sibling` under :func:`verdict_settings`, its loggers quiet."""
+    with aside(session) as own, quiet_query_loggers(), settings(own, verdict_settings(own)):
+        yield own
+
+
+@contextmanager
+def session_for(environment: Environment) -> Iterator[SparkSession]:
+    """Open the session of an environment for a while, as :func:`open_session` does."""
+    session = open_session(environment)
+    try:
+        yield session
+    finally:
+        leave(session)
+
+
+def leave(session: SparkSession) -> None:
+    """Give a session back that nobody uses any more.
+
+    One of Spark Connect is ended; its client would otherwise wait for its server when the
+    process ends. A classic one is this process's Spark, which stays for the next caller.
+    """
+    if is_connect(session):
+        session.stop()
 
 
 def verdict_settings(session: SparkSession) -> dict[str, str | None]:

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Fence, Tag, commit
 from deltacheck.delta.failures import EngineFailure, is_conflict
-from deltacheck.delta.session import sibling
+from deltacheck.delta.session import aside
 from deltacheck.delta.warehouse import run_lock
 from deltacheck.errors import EngineError, LockHeldError, LockLostError
 from deltacheck.ledger.journal import (
@@ -188,10 +188,8 @@ class Lock:
     def kept(self) -> Iterator[None]:
         """Renew the lock in the background, as long as a scan may take."""
         stop = threading.Event()
-        # A session of its own: settings of the holder's statements must not reach it.
-        session = sibling(self.session)
 
-        def keep() -> None:
+        def keep(session: SparkSession) -> None:
             while not stop.wait(self.lease.total_seconds() / 4):
                 try:
                     self.renew(session)
@@ -201,13 +199,17 @@ class Lock:
                     # Tried again at the next beat; the holder itself asks before each step.
                     continue
 
-        thread = threading.Thread(target=keep, name="deltacheck-lock", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+        # A session of its own: settings of the holder's statements must not reach it.
+        with aside(self.session) as session:
+            thread = threading.Thread(
+                target=keep, args=(session,), name="deltacheck-lock", daemon=True
+            )
+            thread.start()
+            try:
+                yield
+            finally:
+                stop.set()
+                thread.join()
 
     def _append(self, session: SparkSession, entries: Sequence[Entry]) -> bool:
         return _append(session, self.environment, self.journal, entries)

@@ -7,19 +7,20 @@ command line is thin over them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment, Project, load_project
-from deltacheck.delta.session import open_session
+from deltacheck.delta.session import open_session, session_for
 from deltacheck.ledger.journal import read_journal
 from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
 from deltacheck.migrate.run import Progress, Review, Scene, pending, run, scene
+from deltacheck.migrate.selection import Selection
 from deltacheck.migrate.stamp import Stamped
 from deltacheck.migrate.stamp import stamp as record_stamp
 from deltacheck.migrate.status import Status, read_status
@@ -80,6 +81,7 @@ def upgrade(
     project: Path | str = ".",
     session: SparkSession | None = None,
     dry_run: bool = False,
+    repair: bool = False,
     tables: Iterable[str] = (),
     tags: Iterable[str] = (),
     plan: Path | str | None = None,
@@ -96,6 +98,7 @@ def upgrade(
         project: The project's folder.
         session: A session to use instead of the environment's own.
         dry_run: Look and count, and write nothing.
+        repair: Add constraints that were applied and have drifted again, in the same way.
         tables: Only tables that match one of these patterns (``shop.*``). A revision counts
             as applied when all of its operations are.
         tags: Only rules that carry one of these tags in ``constraints/``.
@@ -118,7 +121,7 @@ def upgrade(
             review(found)
 
         return run(
-            stage,
+            replace(stage, repair=repair),
             target,
             "upgrade",
             dry_run=dry_run,
@@ -159,6 +162,7 @@ def plan(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
+    repair: bool = False,
     tables: Iterable[str] = (),
     tags: Iterable[str] = (),
     out: Path | str | None = None,
@@ -167,13 +171,14 @@ def plan(
     """What ``upgrade`` would do, found without writing to any table.
 
     Args:
+        repair: Of a run that adds drifted constraints again.
         out: A file to write the plan to, for ``upgrade(plan=...)``.
 
     Raises:
         DeltacheckError: See ``deltacheck.errors``.
     """
     with _staged(env, project, session, progress, tables, tags) as stage:
-        found = run(stage, target, "upgrade", dry_run=True)
+        found = run(replace(stage, repair=repair), target, "upgrade", dry_run=True)
         if out is not None:
             wanted = [one for one in stage.history.revisions if one.revision in found.revisions]
             write_plan(Path(out), found, wanted)
@@ -204,15 +209,26 @@ def status(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
+    tables: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    owners: Iterable[str] = (),
+    column: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Status:
     """Every rule of an environment and how things stand; writes nothing.
 
+    Args:
+        tables: Only tables that match one of these patterns (``shop.*``).
+        tags: Only rules that have one of these tags, or whose table has.
+        owners: Only rules that one of these answers for.
+        column: Only rules that read this column.
+
     Raises:
         DeltacheckError: See ``deltacheck.errors``.
     """
+    chosen = Selection(tuple(tables), tuple(tags), tuple(owners), column)
     with _staged(env, project, session, progress) as stage:
-        return read_status(stage.session, stage.environment, stage.history, stage.rules)
+        return read_status(stage.session, stage.environment, stage.history, stage.rules, chosen)
 
 
 @dataclass(frozen=True)
@@ -315,11 +331,13 @@ def _staged(
 ) -> Iterator[Scene]:
     given = read_project(project, env)
     wanted = selection(tables, tags, given.rules)
-    if session is None:
-        progress("Starting Spark")
-        session = open_session(given.environment)
-    with scene(session, given.environment, given.history, given.rules, progress, wanted) as stage:
-        yield stage
+    with ExitStack() as stack:
+        if session is None:
+            progress("Starting Spark")
+            session = stack.enter_context(session_for(given.environment))
+        yield stack.enter_context(
+            scene(session, given.environment, given.history, given.rules, progress, wanted)
+        )
 
 
 __all__ = [

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.delta.session import quiet_query_loggers, settings, sibling, verdict_settings
+from deltacheck.delta.session import verdict_session
 from deltacheck.delta.table import exists, read_table
 from deltacheck.errors import (
     AppendOnlyError,
@@ -100,8 +100,7 @@ def scene(
     wanted: Wanted = lambda _: True,
 ) -> Iterator[Scene]:
     """A session of our own under the settings in which every verdict is made."""
-    own = sibling(session)
-    with quiet_query_loggers(), settings(own, verdict_settings(own)):
+    with verdict_session(session) as own:
         yield Scene(own, environment, history, rules, progress, wanted)
 
 

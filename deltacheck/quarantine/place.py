@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, is_conflict
+from deltacheck.delta.session import verdict_session
 from deltacheck.delta.table import Table, read_table
 from deltacheck.delta.warehouse import create_schema
 from deltacheck.errors import QuarantineError, TableNotFoundError
@@ -67,7 +68,7 @@ def check_place(
             taken by a table that is not this source's quarantine.
         NotDeltaError: There is something of that name that is not a Delta table.
     """
-    return _fit(source, schema, _read(session, source, name))
+    return _fit(source, schema, read_place(session, source, name))
 
 
 def prepare(
@@ -78,34 +79,24 @@ def prepare(
     Raises:
         QuarantineError: It cannot be made, or the name is taken; no row was moved.
     """
-    there = _read(session, source, name)
+    there = read_place(session, source, name)
     fit = _fit(source, schema, there)
     try:
         if there is None:
             create_schema(session, None, name)
             _create(session, source, name, fit, tag)
         elif fit.missing:
-            mapped = there.properties.get("delta.columnMapping.mode", "none") != "none"
-            if not mapped and needs_mapping(StructType(list(fit.missing))):
-                statement = (
-                    f"ALTER TABLE {name.sql} SET TBLPROPERTIES "
-                    "('delta.columnMapping.mode' = 'name')"
-                )
-                commit(session, name, Statement(statement), tag=tag)
-            statement = f"ALTER TABLE {name.sql} ADD COLUMNS ({columns_ddl(fit.missing)})"
-            commit(session, name, Statement(statement), tag=tag)
+            _widen(session, there, fit.missing, tag)
     except EngineFailure as error:
-        if is_conflict(error) or failure_of(error).family in {
-            "TABLE_OR_VIEW_ALREADY_EXISTS",
-            "FIELD_ALREADY_EXISTS",
-        }:
+        failure = failure_of(error)
+        if is_conflict(error) or failure.family in _OVERTAKEN:
             # Another writer made or widened it in the same instant.
-            there = _read(session, source, name)
-            if there is not None and not _fit(source, schema, there).missing:
-                return Place(source, name, _fit(source, schema, there).columns)
+            now = _fit(source, schema, read_place(session, source, name))
+            if not now.missing:
+                return Place(source, name, now.columns)
         raise QuarantineError(
             f"The quarantine {name} of {source} cannot be made or widened: Spark says "
-            f"{failure_of(error).condition or failure_of(error).kind}. No row was moved.",
+            f"{failure.condition or failure.kind}. No row was moved.",
             hint="Check your rights on its schema, or name another place with `quarantine` in "
             "the environment.",
             table=str(source),
@@ -113,7 +104,22 @@ def prepare(
     return Place(source, name, fit.columns)
 
 
-def _read(session: SparkSession, source: TableName, name: TableName) -> Table | None:
+_OVERTAKEN = {
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "FIELD_ALREADY_EXISTS",
+    "FIELDS_ALREADY_EXISTS",
+    "DELTA_TABLE_ALREADY_EXISTS",
+}
+
+
+def read_place(session: SparkSession, source: TableName, name: TableName) -> Table | None:
+    """The quarantine table of a source, or None where there is none yet.
+
+    Raises:
+        QuarantineError: The name is taken by a table that is not this source's quarantine,
+            or the quarantine has constraints, by which it could refuse rows.
+        NotDeltaError: There is something of that name that is not a Delta table.
+    """
     try:
         there = read_table(session, name)
     except TableNotFoundError:
@@ -125,10 +131,10 @@ def _read(session: SparkSession, source: TableName, name: TableName) -> Table | 
             hint="Name another place with `quarantine` in the environment.",
             table=str(source),
         )
-    if TableName.parse(there.properties[_SOURCE_KEY]) != source:
+    owner = TableName.parse(there.properties[_SOURCE_KEY])
+    if not _same_table(session, owner, source):
         raise QuarantineError(
-            f"{name} is the quarantine of {there.properties[_SOURCE_KEY]}; nothing was moved from "
-            f"{source}.",
+            f"{name} is the quarantine of {owner}; nothing was moved from {source}.",
             hint="Let the environment's `quarantine` pattern lead each table to a place of its "
             "own.",
             table=str(source),
@@ -143,6 +149,16 @@ def _read(session: SparkSession, source: TableName, name: TableName) -> Table | 
     return there
 
 
+def _same_table(session: SparkSession, left: TableName, right: TableName) -> bool:
+    """Whether two names are of one table: `orders`, `shop.orders`, its path."""
+    if left == right:
+        return True
+    try:
+        return read_table(session, left).id == read_table(session, right).id
+    except TableNotFoundError:
+        return False
+
+
 def _fit(source: TableName, schema: StructType, there: Table | None) -> Layout:
     return layout(schema, StructType([]) if there is None else there.schema, source)
 
@@ -150,15 +166,12 @@ def _fit(source: TableName, schema: StructType, there: Table | None) -> Layout:
 def _create(
     session: SparkSession, source: TableName, name: TableName, fit: Layout, tag: Tag
 ) -> None:
-    # Said in full: a session's default table properties must not reach it.
     properties = {
         _FORMAT_KEY: "1",
         _SOURCE_KEY: str(source),
         "delta.appendOnly": "false",
         "delta.enableChangeDataFeed": "false",
-        "delta.columnMapping.mode": "name"
-        if needs_mapping(StructType(list(fit.missing)))
-        else "none",
+        "delta.columnMapping.mode": "name" if needs_mapping(_struct(fit.missing)) else "none",
     }
     listed = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in properties.items())
     columns = columns_ddl((*own.OWN.fields, *fit.missing))
@@ -166,7 +179,39 @@ def _create(
         f"CREATE TABLE {name.sql} ({columns}) USING delta "
         f"COMMENT {literal(f'Rows of {source} that broke its rules')} TBLPROPERTIES ({listed})"
     )
-    commit(session, name, Statement(statement), tag=tag)
+    # A session's defaults for new tables must not reach it; and the session of a job may be
+    # used by other threads, whose settings stay as they are.
+    with verdict_session(session) as own_session:
+        commit(own_session, name, Statement(statement), tag=tag)
+
+
+def _widen(session: SparkSession, there: Table, missing: tuple[StructField, ...], tag: Tag) -> None:
+    name = there.name
+    mapped = there.properties.get("delta.columnMapping.mode", "none") != "none"
+    if not mapped and needs_mapping(_struct(missing)):
+        _set_property(session, name, "delta.columnMapping.mode", "name", tag)
+    add = Statement(f"ALTER TABLE {name.sql} ADD COLUMNS ({columns_ddl(missing)})")
+    try:
+        commit(session, name, add, tag=tag)
+    except EngineFailure as error:
+        failure = failure_of(error)
+        # Some types are a feature that a table made without them does not have yet
+        # (`Protocol.assertMetadataTableFeaturesAutomaticallySupported`).
+        if failure.family != "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT":
+            raise
+        for feature in failure.parameters["unsupportedFeatures"].split(","):
+            key = f"delta.feature.{feature.strip()}"
+            _set_property(session, name, key, "supported", tag)
+        commit(session, name, add, tag=tag)
+
+
+def _set_property(session: SparkSession, name: TableName, key: str, value: str, tag: Tag) -> None:
+    pair = f"{literal(key)} = {literal(value)}"
+    commit(session, name, Statement(f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({pair})"), tag=tag)
+
+
+def _struct(fields: tuple[StructField, ...]) -> StructType:
+    return StructType(list(fields))
 
 
 def broken_rules(violators: Mapping[str, str]) -> str:
@@ -203,6 +248,7 @@ def labelled(
         (own.AT, "current_timestamp()"),
         (own.STATE, literal(own.HELD)),
         (own.RELEASE, _text(None)),
+        (own.REASON, _text(None)),
     )
     present = {name.lower() for name in rows.columns}
     return rows.selectExpr(
@@ -221,7 +267,7 @@ def _text(value: str | None) -> str:
 
 def held_by_rule(session: SparkSession, source: TableName, name: TableName) -> dict[str, int]:
     """How many rows the quarantine of a source holds, per rule (lower case) that they broke."""
-    if _read(session, source, name) is None:
+    if read_place(session, source, name) is None:
         return {}
     rows = session.sql(
         f"SELECT lower(rule) AS rule, count(*) AS rows FROM "
