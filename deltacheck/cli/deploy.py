@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from deltacheck.cli.options import AsJson, Env, LockTimeout, ProjectFolder, Quiet, Verbose
+from deltacheck.cli.options import (
+    AsJson,
+    Env,
+    LockTimeout,
+    Owners,
+    ProjectFolder,
+    Quiet,
+    Tags,
+    Verbose,
+)
 from deltacheck.cli.output import err, out, print_json, reporting, rows_of
 from deltacheck.cli.show import print_run, print_sql, print_status
 
@@ -26,10 +35,6 @@ Patterns = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--table", metavar="GLOB", help="Only tables that match; may be repeated."),
 ]
-Tags = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option("--tag", metavar="TAG", help="Only rules with this tag; may be repeated."),
-]
 PlanOut = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--out", metavar="FILE", help="Write the plan, for `upgrade --plan FILE`."),
@@ -37,6 +42,13 @@ PlanOut = Annotated[
 PlanIn = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--plan", metavar="FILE", help="Refuse to run unless this plan still holds."),
+]
+Column = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--column", metavar="NAME", help="Only rules that read this column."),
+]
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Add drifted constraints again, in the same way.")
 ]
 Sql = Annotated[bool, typer.Option("--sql", help="Print the statements; touch no table.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Move rows without asking.")]
@@ -55,6 +67,7 @@ def add_to(app: typer.Typer) -> None:
 def plan(
     target: Target = "head",
     check: Check = False,
+    repair: Repair = False,
     to_file: PlanOut = None,
     tables: Patterns = None,
     tags: Tags = None,
@@ -72,6 +85,7 @@ def plan(
             target,
             env=env,
             project=project,
+            repair=repair,
             tables=tables or (),
             tags=tags or (),
             out=to_file,
@@ -84,6 +98,7 @@ def plan(
 def upgrade(
     target: Target = "head",
     dry_run: DryRun = False,
+    repair: Repair = False,
     plan_file: PlanIn = None,
     sql: Sql = False,
     tables: Patterns = None,
@@ -116,6 +131,7 @@ def upgrade(
                 env=env,
                 project=project,
                 dry_run=dry_run,
+                repair=repair,
                 tables=tables or (),
                 tags=tags or (),
                 plan=plan_file,
@@ -177,17 +193,32 @@ def downgrade(
 
 def status(
     check: Check = False,
+    tables: Patterns = None,
+    tags: Tags = None,
+    owners: Owners = None,
+    column: Column = None,
     env: Env = None,
     project: ProjectFolder = Path(),
     as_json: AsJson = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> int:
-    """List every rule of every table and how things stand; write nothing."""
+    """List every rule of every table and how things stand; write nothing.
+
+    Of a rule that has drifted it says why: the commit of the table's history that did it.
+    """
     from deltacheck.migrate import api
 
     with reporting(env, project, verbose, quiet or as_json) as tell:
-        found = api.status(env=env, project=project, progress=tell)
+        found = api.status(
+            env=env,
+            project=project,
+            tables=tables or (),
+            tags=tags or (),
+            owners=owners or (),
+            column=column,
+            progress=tell,
+        )
     print_status(found, as_json=as_json)
     return 3 if check and not found.in_sync else 0
 

@@ -67,6 +67,27 @@ class TableRowsDocument(TypedDict):
     after: int
 
 
+class WriterDocument(TypedDict):
+    """Who wrote to a table lately."""
+
+    operation: str
+    engine: str
+    commits: int
+    per_day: float
+
+
+class OutlookDocument(TypedDict):
+    """Of a plan: what to know of a table before choosing the hour of an upgrade."""
+
+    table: str
+    files: int
+    files_read: int
+    bytes: int
+    count_seconds: float
+    protocol: str
+    writers: list[WriterDocument]
+
+
 class RunDocument(TypedDict):
     """``plan``, ``upgrade`` and ``downgrade``."""
 
@@ -80,6 +101,31 @@ class RunDocument(TypedDict):
     tables: list[TableRowsDocument]
     recorded: list[str]
     settled: list[str]
+    outlook: list[OutlookDocument]
+    notes: list[str]
+
+
+class SqlDocument(TypedDict):
+    """``upgrade --sql``: the statements of pending revisions as a script."""
+
+    sql: str
+
+
+class EnvironmentResult(TypedDict):
+    """What a command did on one of several environments.
+
+    ``result`` is the command's own document; empty where it printed none.
+    """
+
+    environment: str
+    exit_code: int
+    result: dict[str, object]
+
+
+class EnvironmentsDocument(TypedDict):
+    """Printed by a command that was given several environments."""
+
+    environments: list[EnvironmentResult]
 
 
 class DriftDocument(TypedDict):
@@ -93,6 +139,7 @@ class DriftDocument(TypedDict):
         "restored",
         "changed",
         "added",
+        "never_added",
         "table_gone",
         "unknown",
     ]
@@ -100,6 +147,7 @@ class DriftDocument(TypedDict):
     at: Text
     operation: Text
     engine: Text
+    run: Text
 
 
 class RuleDocument(TypedDict):
@@ -306,6 +354,10 @@ class DoctorDocument(TypedDict):
     checks: list[CheckUpDocument]
 
 
+SQL = "upgrade --sql"
+ENVIRONMENTS = "environments"
+ERROR = "error"
+
 DOCUMENTS: Mapping[str, type] = {
     "baseline": BaselineDocument,
     "current": CurrentDocument,
@@ -324,5 +376,9 @@ DOCUMENTS: Mapping[str, type] = {
     "status": StatusDocument,
     "unlock": UnlockDocument,
     "upgrade": RunDocument,
+    SQL: SqlDocument,
+    ENVIRONMENTS: EnvironmentsDocument,
+    ERROR: ErrorDocument,
 }
-"""The document of each command, by the command's words."""
+"""The document of each command, by the command's words; and those that any command may print
+in place of its own: when it fails, and when it was given several environments."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from deltacheck.cli.documents import DriftDocument, RunDocument, StatusDocument
 from deltacheck.cli.output import count, grid, out, print_json, rows_of, state
 
 if TYPE_CHECKING:
+    from deltacheck.migrate.drift import Drift
     from deltacheck.migrate.results import Outlook, RunResult, Step
     from deltacheck.migrate.status import Status
 
@@ -112,7 +114,7 @@ def _cells(step: Step) -> list[Text | str]:
     ]
 
 
-def run_document(result: RunResult) -> dict[str, Any]:
+def run_document(result: RunResult) -> RunDocument:
     """The JSON document of a run."""
     return {
         "environment": result.environment,
@@ -181,7 +183,10 @@ def print_status(found: Status, *, as_json: bool = False) -> None:
         return
     console = out()
     if not found.rules:
-        console.print(f"{found.environment}: no rule is declared and none is on a table.")
+        what = "no rule is declared and none is on a table"
+        if not found.selection.everything:
+            what = "there is no such rule"
+        console.print(f"{found.environment}: {what}.")
         return
     table = grid(
         "table",
@@ -213,12 +218,17 @@ def print_status(found: Status, *, as_json: bool = False) -> None:
     console.print(table)
     for name in found.missing:
         console.print(Text(f"{name}: there is no such table", style="yellow"))
+    column = found.selection.column
+    if column is not None and any(rule.enforced_by == "check" for rule in found.rules):
+        console.print(
+            Text(f"Delta refuses to rename, drop or retype {column} while a CHECK reads it.")
+        )
     at = found.current or "base"
     behind = "" if found.current == found.head else f"; head is {found.head}"
     console.print(f"{found.environment} is at {at}{behind}.")
 
 
-def status_document(found: Status) -> dict[str, Any]:
+def status_document(found: Status) -> StatusDocument:
     """The JSON document of ``status``."""
     return {
         "environment": found.environment,
@@ -237,7 +247,21 @@ def status_document(found: Status) -> dict[str, Any]:
                 "revision": rule.revision,
                 "quarantined": rule.quarantined,
                 "note": rule.note,
+                "drift": None if rule.drift is None else _drift_document(rule.drift),
+                "tags": list(rule.tags),
+                "owner": rule.owner,
             }
             for rule in found.rules
         ],
+    }
+
+
+def _drift_document(drift: Drift) -> DriftDocument:
+    return {
+        "cause": drift.cause,
+        "version": drift.version,
+        "at": None if drift.at is None else drift.at.isoformat(),
+        "operation": drift.operation,
+        "engine": drift.engine,
+        "run": drift.run,
     }

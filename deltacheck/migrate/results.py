@@ -133,4 +133,4 @@ class RunResult:
     @property
     def nothing_to_do(self) -> bool:
         """Whether there was nothing pending."""
-        return not (self.revisions or self.recorded or self.settled)
+        return not (self.revisions or self.steps or self.recorded or self.settled)

@@ -71,6 +71,10 @@ class Selection:
                     yield name, rule
 
 
+EVERYTHING = Selection()
+"""Nothing is left out."""
+
+
 def reads(expression: str, column: str) -> bool:
     """Whether a rule reads a column, a field in it, or what it is a field of.
 

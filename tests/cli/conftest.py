@@ -1,4 +1,4 @@
-"""A command line to run, and projects to run it on."""
+"""A project to run commands on."""
 
 from __future__ import annotations
 
@@ -7,18 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacheck.config import Environment
-from tests.cli.runner import Outcome, Run, run_command
 from tests.cli.shop import Shop
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``deltacheck ARGUMENTS`` in this process."""
-
-    def run(*arguments: object) -> Outcome:
-        return run_command(capsys, *arguments)
-
-    return run
 
 
 @pytest.fixture

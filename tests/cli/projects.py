@@ -14,6 +14,7 @@ from typing import Any
 from deltacheck.cli.app import _run
 from deltacheck.cli.options import hoisted
 from deltacheck.config import Environment
+from tests.cli.published import command_of, validate
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,24 @@ class Ran:
         """The document on standard output."""
         return json.loads(self.out)
 
+    @property
+    def words(self) -> str:
+        """All that it printed, with all white space made single spaces."""
+        return " ".join(f"{self.out} {self.err}".split())
+
 
 def command(*words: str | Path) -> Ran:
-    """Run a command of the real application in this process."""
+    """Run a command of the real application in this process.
+
+    A JSON document is held against its published schema.
+    """
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = _run(hoisted([str(word) for word in words]))
-    return Ran(code, out.getvalue(), err.getvalue())
+    ran = Ran(code, out.getvalue(), err.getvalue())
+    if "--json" in words:
+        validate(ran.json, command_of([str(word) for word in words]))
+    return ran
 
 
 def make_project(

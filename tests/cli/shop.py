@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
+from tests.cli.projects import make_project
 
 
 @dataclass(frozen=True)
@@ -26,18 +27,7 @@ class Shop:
     @classmethod
     def make(cls, folder: Path, environment: Environment) -> Shop:
         """Write deltacheck.toml so that it names the environment of the test."""
-        lines = [
-            f"[env.{environment.name}]",
-            f"spark = {json.dumps(environment.spark)}",
-            f"schema = {json.dumps(environment.schema)}",
-        ]
-        if environment.warehouse is not None:
-            lines.append(f"warehouse = {json.dumps(str(environment.warehouse))}")
-        lines.append(f"[env.{environment.name}.conf]")
-        lines += [f"{json.dumps(k)} = {json.dumps(v)}" for k, v in environment.conf.items()]
-        (folder / "deltacheck.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for name in ("constraints", "versions"):
-            (folder / name).mkdir()
+        make_project(folder, environment, {}, {})
         return cls(folder, environment.schema.removesuffix("_deltacheck"))
 
     @property
