@@ -1,0 +1,1 @@
+"""The journal, the lock and what is recorded on tables."""
