@@ -126,10 +126,7 @@ class Cursor:
         """
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self.refused(
-                f"is nested more than {MAX_DEPTH} levels deep",
-                "Split it into several rules, or compute a column that it can test.",
-            )
+            raise self.too_deep()
         yield
         self._depth -= 1
 
@@ -145,6 +142,13 @@ class Cursor:
     def refused(self, reason: str, hint: str) -> NotARuleError:
         """An error about what follows."""
         return NotARuleError(reason, hint, self.peek().start)
+
+    def too_deep(self) -> NotARuleError:
+        """An error about brackets, calls or casts in one another."""
+        return self.refused(
+            f"is nested more than {MAX_DEPTH} levels deep",
+            "Split it into several rules, or compute a column that it can test.",
+        )
 
     def star(self) -> NotARuleError:
         """An error about a ``*`` that is no product."""

@@ -261,30 +261,31 @@ def _reads_clock(call: Node) -> bool:
 
 def _grouped(node: Node) -> list[Token]:
     """The tokens, with parentheses where sqlglot's precedence is not Spark's."""
-    inside = {Form.COMPARISON, Form.PREDICATE, Form.ARITHMETIC}
     tokens: list[Token] = []
     for part in node.parts:
         if isinstance(part, Token):
             tokens.append(part)
-        elif node.form in inside and part.form in inside and _differs(node, part):
+        elif _needs_group(node, part):
             tokens += (symbol("("), *_grouped(part), symbol(")"))
         else:
             tokens += _grouped(part)
     return tokens
 
 
-def _differs(outer: Node, inner: Node) -> bool:
-    if inner.form is not Form.ARITHMETIC:
-        return True
-    return outer.form is Form.ARITHMETIC or not _is_plain(inner)
+def _needs_group(outer: Node, inner: Node) -> bool:
+    operations = {Form.COMPARISON, Form.PREDICATE, Form.ARITHMETIC}
+    if outer.form not in operations or inner.form not in operations:
+        return False
+    if _operators(outer) | _operators(inner) <= set("+-*/%"):
+        return False
+    if outer.form is not Form.ARITHMETIC and _operators(inner) <= set("+-*/%"):
+        return False
+    # a || b || c is read from the left by both.
+    return outer.parts[0] is not inner or _operators(outer) != _operators(inner)
 
 
-def _is_plain(node: Node) -> bool:
-    return all(
-        part.kind is Kind.SIGN or part.text in "+-*/%"
-        for part in node.parts
-        if isinstance(part, Token)
-    )
+def _operators(node: Node) -> set[str]:
+    return {part.text for part in node.parts if isinstance(part, Token)}
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from deltacheck.rules.cursor import WANTED, Cursor
+from deltacheck.rules.cursor import MAX_DEPTH, WANTED, Cursor
 from deltacheck.rules.functions import BARE_CLOCK, BARE_SESSION, REFUSED
 from deltacheck.rules.literals import (
     begins_interval,
@@ -142,8 +142,12 @@ class _Parser(Cursor):
             operator = self.next()
             right = self._value(level + 1)
             if operator.text in _SHIFTS:
-                left = call(_SHIFTS[operator.text], left, right)
+                left = self._wrapped(call(_SHIFTS[operator.text], left, right))
             elif level == _COMPARISON:
+                if left.form is Form.COMPARISON and next(left.nodes).form is Form.COMPARISON:
+                    raise self.refused(
+                        "chains comparisons", "Join them with AND: 0 < a AND a < b AND b < 9."
+                    )
                 left = self._chained(Form.COMPARISON, left, operator, right)
             else:
                 spelling = operator if operator.kind is Kind.SYMBOL else keyword(operator)
@@ -161,6 +165,11 @@ class _Parser(Cursor):
                 f"chains more than {MAX_CHAIN} operators",
                 "Split it into several rules, or compute a column that it can test.",
             )
+        return node
+
+    def _wrapped(self, node: Node) -> Node:
+        if node.nesting > MAX_DEPTH:
+            raise self.too_deep()
         return node
 
     def _signed(self) -> Node:
@@ -184,7 +193,7 @@ class _Parser(Cursor):
                 node = self._chained(Form.ACCESS, node, self.next(), self.name())
             elif self.is_symbol("::", "?::"):
                 word = "CAST" if self.next().text == "::" else "TRY_CAST"
-                node = cast(word, node, read_type(self))
+                node = self._wrapped(cast(word, node, read_type(self)))
             elif self.is_word("COLLATE"):
                 node = self._chained(Form.ACCESS, node, keyword(self.next()), self.collation())
             elif self.is_symbol(":"):

@@ -45,6 +45,12 @@ class Node:
         """How many nodes lie on the longest way down."""
         return 1 + max((node.height for node in self.nodes), default=0)
 
+    @cached_property
+    def nesting(self) -> int:
+        """How many calls and casts lie in one another."""
+        inner = max((node.nesting for node in self.nodes), default=0)
+        return inner + (self.form in (Form.CALL, Form.CAST))
+
     @property
     def nodes(self) -> Iterator[Node]:
         """The inner nodes, in order."""

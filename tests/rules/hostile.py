@@ -89,6 +89,7 @@ RULES: list[tuple[str, str]] = [
     ("a OR (b * 2)", "true or false"),
     ("CAST(a AS INT)", "type INT"),
     ("a::string", "type STRING"),
+    ("0 < a < b < 9", "chains comparisons"),
     # statements
     ("DROP TABLE orders", "operator is missing"),
     ("SELECT 1", "sub-query"),
@@ -155,6 +156,8 @@ RULES: list[tuple[str, str]] = [
     ("NOT " * 100 + "ok", "nested more than"),
     ("- " * 100 + "a > 0", "nested more than"),
     ("f(" * 50 + "a" + ")" * 50, "nested more than"),
+    ("a" + "::int" * 60 + " > 0", "nested more than"),
+    ("a" + " >> 1" * 60 + " > 0", "nested more than"),
     ("a" + "[0]" * 500 + " > 0", "chains more than"),
     (" + ".join(["a"] * 500) + " > 0", "chains more than"),
     (LONG, "longer than"),

@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -73,6 +73,7 @@ def test_there_are_at_least_150_hostile_inputs_and_no_two_alike() -> None:
     assert len({text for text, _ in hostile.RULES}) == len(hostile.RULES)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_whatever_gets_through_or_breaks_the_parser(text: str) -> None:
     """Any text is a rule or an ExpressionError, and a rule is spelled anew, on one line."""
@@ -90,6 +91,7 @@ _FRAGMENTS = """
 """
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(_FRAGMENTS.split()), max_size=12).map(" ".join))
 def test_fragments_of_sql_in_any_order_are_refused_or_made_harmless(text: str) -> None:
     """What is stored has balanced brackets and neither statement, comment nor variable."""
@@ -313,6 +315,30 @@ def test_what_can_raise_an_error_is_named_only_once_in_the_violator_predicate(pa
     assert violator_predicate(rule).count(guarded) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        " + ".join(["a"] * 199) + " > 0",
+        " || ".join(["s"] * 199) + " = 'x'",
+        "a" + " & b | c + d" * 60 + " > 0",
+        " AND ".join(["a > 1"] * 1500),
+        " OR ".join(["a > 1"] * 1500),
+        f"a IN ({', '.join(map(str, range(3000)))})",
+        "arr" + "[0]" * 198 + " > 0",
+        "(" * 23 + "a" + ")" * 23 + " > 0",
+        "f(" * 23 + "a" + ")" * 23 + " > 0",
+        "CASE WHEN " * 23 + "a" + " THEN b END" * 23,
+        "a" + "::int" * 24 + " > 0",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_long_rules_are_read_to_the_end(text: str) -> None:
+    """What is within the limits is read by the parser and by sqlglot."""
+    rule = parse_rule(text)
+    assert same_rule(rule.stored, text)
+    assert rule.tree.find(exp.Column) is not None
+
+
 def test_an_expression_is_equal_to_another_of_the_same_text() -> None:
     """Expressions are values."""
     assert parse_rule("a > 0") == parse_rule("a > 0")
@@ -424,6 +450,7 @@ def test_texts_that_are_no_rules_compare_by_their_tokens(left: str, right: str, 
     assert same_rule(left, right) is same
 
 
+@settings(deadline=None)
 @given(rules, st.integers())
 def test_however_a_rule_is_spelled_it_is_the_same(rule: Bool, seed: int) -> None:
     """Spaces, comments, case, quotes, signs and redundant parentheses change nothing."""
@@ -434,6 +461,7 @@ def test_however_a_rule_is_spelled_it_is_the_same(rule: Bool, seed: int) -> None
     )
 
 
+@settings(deadline=None)
 @given(rules, st.data())
 def test_a_rule_in_which_one_token_changes_is_another(rule: Bool, data: st.DataObject) -> None:
     """Whatever is changed is seen."""
@@ -459,6 +487,7 @@ def test_a_rule_in_which_one_token_changes_is_another(rule: Bool, data: st.DataO
     assert other.canonical != parse_rule(rule.plain()).canonical
 
 
+@settings(deadline=None)
 @given(rules)
 def test_what_random_rules_store_is_stable(rule: Bool) -> None:
     """Storing what was stored changes nothing, and sqlglot reads it."""
