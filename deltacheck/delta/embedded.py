@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.jars import delta_jars
 from deltacheck.delta.java import JavaHome, find_java
 from deltacheck.delta.log import open_log
-from deltacheck.delta.warehouse import SETTING
+from deltacheck.delta.warehouse import SETTING, inherited, warehouse_of
 from deltacheck.errors import EngineError
 
 DELTA = {
@@ -46,6 +46,11 @@ _LAPTOP = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+}
+_LISTS = {
+    "spark.sql.extensions": ",",
+    "spark.jars": ",",
+    "spark.driver.extraClassPath": os.pathsep,
 }
 _QUIET = {
     "spark.app.name": "deltacheck",
@@ -130,44 +135,43 @@ def _start(environment: Environment) -> SparkSession:
     java = find_java()
     with log.open("a", encoding="utf-8") as file:
         file.writelines(f"deltacheck: {note}\n" for note in java.skipped)
-    local = environment.spark == "local"
     home = Path(pyspark.__file__).parent
-    settings = dict(_QUIET) | DELTA
-    if local:
-        settings |= _LAPTOP
-    else:
-        settings["spark.master"] = environment.spark
-    settings |= environment.conf
-    warehouse = _folder(environment)
-    if warehouse is not None:
-        settings |= {"spark.sql.warehouse.dir": str(warehouse), SETTING: str(warehouse)}
+    jars: tuple[Path, ...] = ()
     if not _brings_delta(environment.conf):
-        jars = delta_jars(
-            environment,
-            spark_home=home,
-            spark_version=pyspark.__version__,
-            java=java,
-            log=log,
-        )
-        paths = [str(jar) for jar in jars]
-        own = settings.get("spark.driver.extraClassPath")
-        settings["spark.driver.extraClassPath"] = os.pathsep.join(paths + ([own] if own else []))
-        if not local:
-            own = settings.get("spark.jars")
-            settings["spark.jars"] = ",".join(paths + ([own] if own else []))
-    made = _missing(warehouse)
+        version = pyspark.__version__
+        jars = delta_jars(environment, spark_home=home, spark_version=version, java=java, log=log)
     variables: dict[str, str | None] = {"JAVA_HOME": str(java.home)}
-    if local:
+    if environment.spark == "local":
         # The Spark of this Python package, without the settings of another installation.
         variables |= {"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}
         variables["PYSPARK_SUBMIT_ARGS"] = None
+    made = _missing(warehouse_of(environment))
     try:
         with _variables(variables):
-            return _launch(environment, settings, java, log)
+            return _launch(environment, _settings(environment, jars), java, log)
     finally:
         # Spark makes the folder of its default schema; a command that looks leaves none.
         for folder in made:
             _remove_if_empty(folder)
+
+
+def _settings(environment: Environment, jars: Sequence[Path]) -> dict[str, str]:
+    """The settings of the session: ours, then the environment's, joined where both count."""
+    conf, paths = environment.conf, [str(jar) for jar in jars]
+    ours = {**_QUIET, **DELTA, "spark.driver.extraClassPath": os.pathsep.join(paths)}
+    if environment.spark == "local":
+        ours |= _LAPTOP
+    else:
+        # Executors on other machines are sent the jars.
+        ours |= {"spark.master": environment.spark, "spark.jars": ",".join(paths)}
+    settings = {**ours, **conf}
+    for key, separator in _LISTS.items():
+        both = [values[key] for values in (ours, conf) if values.get(key)]
+        settings[key] = separator.join(both)
+    warehouse = warehouse_of(environment)
+    if warehouse is not None:
+        settings |= {"spark.sql.warehouse.dir": str(warehouse), SETTING: str(warehouse)}
+    return {key: value for key, value in settings.items() if value}
 
 
 def _brings_delta(conf: Mapping[str, str]) -> bool:
@@ -176,7 +180,10 @@ def _brings_delta(conf: Mapping[str, str]) -> bool:
 
 
 def _launch(
-    environment: Environment, settings: Mapping[str, str], java: JavaHome, log: Path
+    environment: Environment,
+    settings: Mapping[str, str],
+    java: JavaHome,
+    log: Path,
 ) -> SparkSession:
     global _gateway
     conf = SparkConf(loadDefaults=False)
@@ -186,8 +193,12 @@ def _launch(
     try:
         if _gateway is None:
             with log.open("ab") as output:
+                options: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT}
+                warehouse = warehouse_of(environment)
+                if warehouse is not None:
+                    options["pass_fds"] = inherited(warehouse)
                 _gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                    conf=conf, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
+                    conf=conf, popen_kwargs=options
                 )
         SparkContext(conf=conf, gateway=_gateway)
         session = SparkSession.builder.config(conf=conf).getOrCreate()

@@ -7,12 +7,16 @@ has made for a schema on its own, ``shop.db``, is the schema's as well.
 
 Delta does not protect a table on a local file system against two JVMs that commit in the
 same instant, so deltacheck's processes take turns by a lock of the operating system, which is
-free again when its holder dies. On any other environment the functions do nothing, or what
-its catalog does.
+free again when its holder dies. A killed process leaves a Java behind that goes on for some
+seconds and may still commit; where the lock's file was there when that Java was started, it
+holds its process's turn until it has ended too.
+
+On any other environment the functions do nothing, or what its catalog does.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -174,11 +178,17 @@ def _folders(folder: Path | None) -> list[Path]:
 
 @dataclass
 class _Turn:
-    """The lock of one warehouse in this process: its threads queue here, then as one."""
+    """The lock of one warehouse in this process: its threads queue here, then as one.
+
+    Attributes:
+        file: The open file by which the turn is held now.
+        handed: The open file that this process's Java has inherited.
+    """
 
     guard: threading.RLock = field(default_factory=threading.RLock)
     depth: int = 0
     file: IO[bytes] | None = None
+    handed: IO[bytes] | None = None
 
 
 _turns: dict[Path, _Turn] = {}
@@ -203,20 +213,63 @@ def exclusive(place: Place) -> Iterator[None]:
     if root is None:
         yield
         return
-    with _turns_guard:
-        turn = _turns.setdefault(root, _Turn())
+    turn = _turn(root)
     with turn.guard:
         if turn.depth == 0:
-            turn.file = _open(root, COMMIT_LOCK)
-            _lock(turn.file, wait=True)
+            _take(turn, root)
         turn.depth += 1
         try:
             yield
         finally:
             turn.depth -= 1
-            if turn.depth == 0 and turn.file is not None:
-                turn.file.close()
-                turn.file = None
+            if turn.depth == 0:
+                _give_back(turn)
+
+
+def inherited(root: Path) -> tuple[int, ...]:
+    """The file descriptors that a Java must inherit in order to hold this process's turns.
+
+    A lock of the operating system belongs to the open file: it is free when all processes
+    that share the file have closed it or ended. Nothing is created, so that there is nothing
+    to inherit before the first commit to a warehouse, nor on Windows.
+
+    Args:
+        root: The warehouse's folder.
+    """
+    turn = _turn(root)
+    with turn.guard:
+        if turn.handed is None and sys.platform != "win32" and (root / COMMIT_LOCK).exists():
+            turn.handed = _open(root, COMMIT_LOCK)
+        return () if turn.handed is None else (turn.handed.fileno(),)
+
+
+def _turn(root: Path) -> _Turn:
+    with _turns_guard:
+        return _turns.setdefault(root, _Turn())
+
+
+def _take(turn: _Turn, root: Path) -> None:
+    handed = turn.handed
+    if handed is not None and _is_the_file(handed, root / COMMIT_LOCK):
+        turn.file = handed
+    else:
+        turn.file = _open(root, COMMIT_LOCK)
+    _lock(turn.file, wait=True)
+
+
+def _give_back(turn: _Turn) -> None:
+    if turn.file is None:
+        return
+    if turn.file is turn.handed:
+        _unlock(turn.file)
+    else:
+        turn.file.close()
+    turn.file = None
+
+
+def _is_the_file(file: IO[bytes], path: Path) -> bool:
+    # A warehouse that was removed and made again has another file of that name.
+    return path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())
 
 
 @contextmanager
@@ -264,6 +317,10 @@ if sys.platform == "win32":
             else:
                 return True
 
+    def _unlock(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
@@ -273,3 +330,6 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

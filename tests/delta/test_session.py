@@ -317,6 +317,31 @@ def test_a_session_of_others_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_master_url_gets_delta_and_keeps_its_conf(tmp_path: Path) -> None:
+    """Extensions of the environment's conf stand beside Delta's; its settings win."""
+    code, out, err = run_python(
+        """
+        from deltacheck.config import Environment
+        from deltacheck.delta.session import open_session
+
+        conf = {
+            "spark.app.name": "nightly",
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.extensions": "org.company.NoSuchExtension",
+        }
+        session = open_session(Environment("cluster", spark="local[1]", conf=conf))
+        session.sql("CREATE TABLE orders (amount INT) USING DELTA")
+        session.sql("ALTER TABLE orders ADD CONSTRAINT positive CHECK (amount > 0)")
+        for key in ("spark.master", "spark.app.name", "spark.sql.extensions"):
+            print(session.conf.get(key))
+        """,
+        cwd=tmp_path,
+    )
+    extensions = "io.delta.sql.DeltaSparkSessionExtension,org.company.NoSuchExtension"
+    assert (code, out.splitlines(), err) == (0, ["local[1]", "nightly", extensions], "")
+
+
+@pytest.mark.slow
 def test_a_machine_with_only_python(tmp_path: Path) -> None:
     """No Java to be found, no jars in the cache: the first start brings both.
 

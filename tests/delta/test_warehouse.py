@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -205,6 +207,21 @@ HOLD = """
 """
 
 
+def running() -> dict[int, int]:
+    """The processes that have not ended, and their parents."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(stat.parent.name)] = int(parent)
+    return found
+
+
+def children(parent: int) -> set[int]:
+    return {process for process, above in running().items() if above == parent}
+
+
 class TestLocks:
     """``exclusive`` and ``run_lock``"""
 
@@ -226,6 +243,36 @@ class TestLocks:
             os.killpg(holder.pid, signal.SIGKILL)
             assert taken.wait(10)
             waiter.join()
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+    def test_a_killed_holder_keeps_its_turn_while_its_java_lives(self, tmp_path: Path) -> None:
+        """The Java that a killed process leaves behind may still commit: nobody else does."""
+        place = Environment("local", warehouse=tmp_path)
+        with exclusive(place):
+            assert (tmp_path / ".deltacheck.lock").exists()
+        code = f"""
+            import threading
+            from pathlib import Path
+            from deltacheck.config import Environment
+            from deltacheck.delta.session import open_session
+            from deltacheck.delta.warehouse import exclusive
+
+            session = open_session(Environment("local", warehouse=Path({str(tmp_path)!r})))
+            with exclusive(session):
+                pass
+            with exclusive(session):
+                print("held", flush=True)
+                threading.Event().wait(120)
+        """
+        with start_python(code) as holder:
+            assert holder.stdout
+            assert holder.stdout.readline() == "held\n"
+            java = children(holder.pid)
+            assert len(java) == 1
+            os.kill(holder.pid, signal.SIGKILL)
+            with exclusive(place):
+                assert not java & running().keys()
 
     def test_a_killed_run_is_seen_to_be_dead(self, tmp_path: Path) -> None:
         """While another process runs, the lock says no; once it is killed, yes."""
