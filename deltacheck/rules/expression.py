@@ -23,7 +23,7 @@ from deltacheck.rules.functions import CLOCK, CLOCK_WITHOUT_ARGUMENTS
 from deltacheck.rules.grammar import parse
 from deltacheck.rules.nodes import Form, Node, canonical, sql
 from deltacheck.rules.tokens import Kind, NotARuleError, Token, symbol, tokenize
-from deltacheck.rules.words import spelled
+from deltacheck.rules.words import UNITS, spelled
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -107,7 +107,7 @@ def parse_rule(text: str, *, table: str | None = None, rule: str | None = None) 
         canonical=canonical(root),
         columns=_columns(root),
         conjuncts=tuple(sql(part.tokens()) for part in root.conjuncts()),
-        functions=frozenset(_function(node) for node in _calls(root)),
+        functions=frozenset(_function(node) for node in _calls(root) if not _is_syntax(node)),
         uses_clock=any(map(_reads_clock, _calls(root))),
         _root=root,
     )
@@ -250,6 +250,12 @@ def _calls(root: Node) -> list[Node]:
 
 def _function(call: Node) -> str:
     return next(call.tokens()).value
+
+
+def _is_syntax(call: Node) -> bool:
+    # TIMESTAMPADD(DAY, 1, ts): with a unit it is Spark's grammar, and no function is looked up.
+    first = call.parts[2]
+    return isinstance(first, Token) and first.text in UNITS
 
 
 def _reads_clock(call: Node) -> bool:

@@ -132,21 +132,41 @@ _PATTERNS = st.sampled_from(["'%'", "''", "'a%'", "'%\\_%'", "'_'", "'It%'", "'%
 )
 _REGEXES = st.sampled_from(["'^a'", "r'^\\d+$'", "'^\\\\w*$'", "'.'", "'^$'"]).map(_other)
 
-_integers: st.SearchStrategy[Words] = st.deferred(
-    lambda: st.one_of(
-        st.sampled_from(["i", "j", "order"]).map(_column),
-        _INT_LITERALS,
-        st.just(_field("st", "k")),
-        st.builds(lambda a, b: _call("try_add", a, b), _integers, _integers),
-        st.builds(lambda a, b: _call("coalesce", a, b), _integers, _INT_LITERALS),
-        st.sampled_from(["% 3", "& 3", "| 4", "^ 1", ">> 2", "<< 1", ">>> 1", "div 5"]).map(
-            lambda tail: (*_column("i"), Word("other", tail))
-        ),
-        st.just((*_column("i"), Word("other", "::"), Word("keyword", "bigint"))),
-        st.builds(lambda a: _call("length", a), _strings),
-        st.just(_call("size", _column("arr"))),
-        st.just(_call("get", _column("arr"), _other("0"))),
-    )
+_text: st.SearchStrategy[Words] = st.one_of(
+    st.just(_column("s")), st.just(_field("st", "v")), _STRING_LITERALS
+)
+_strings: st.SearchStrategy[Words] = st.one_of(
+    _text,
+    _text.map(lambda a: _call("lower", a)),
+    _text.map(lambda a: _call("concat", _call("trim", a), _column("s"))),
+    st.just((*_column("s"), Word("other", "||"), Word("other", "'x'"))),
+    st.just(
+        (
+            Word("function", "substring"),
+            *_OPEN,
+            *_column("s"),
+            Word("keyword", "FROM"),
+            Word("other", "1"),
+            Word("keyword", "FOR"),
+            Word("other", "2"),
+            *_CLOSE,
+        )
+    ),
+)
+_whole: st.SearchStrategy[Words] = st.one_of(
+    st.sampled_from(["i", "j", "order"]).map(_column), st.just(_field("st", "k")), _INT_LITERALS
+)
+_integers: st.SearchStrategy[Words] = st.one_of(
+    _whole,
+    st.builds(lambda a, b: _call("try_add", a, b), _whole, _whole),
+    st.builds(lambda a, b: _call("coalesce", a, b), _whole, _INT_LITERALS),
+    st.sampled_from(["% 3", "& 3", "| 4", "^ 1", ">> 2", "<< 1", ">>> 1", "div 5"]).map(
+        lambda tail: (*_column("i"), Word("other", tail))
+    ),
+    st.just((*_column("i"), Word("other", "::"), Word("keyword", "bigint"))),
+    _strings.map(lambda a: _call("length", a)),
+    st.just(_call("size", _column("arr"))),
+    st.just(_call("get", _column("arr"), _other("0"))),
 )
 _doubles: st.SearchStrategy[Words] = st.one_of(
     st.just(_column("x")),
@@ -162,28 +182,6 @@ _decimals: st.SearchStrategy[Words] = st.one_of(
     st.just(_column("p")),
     st.sampled_from(["0.0000000001", "1.5BD", "-1.", "9" * 28 + ".9999999999"]).map(_other),
     st.just(_call("try_add", _column("p"), _other("1.5"))),
-)
-_strings: st.SearchStrategy[Words] = st.deferred(
-    lambda: st.one_of(
-        st.just(_column("s")),
-        _STRING_LITERALS,
-        st.just(_field("st", "v")),
-        st.builds(lambda a: _call("lower", a), _strings),
-        st.builds(lambda a: _call("trim", a), _strings),
-        st.just((*_column("s"), Word("other", "||"), Word("other", "'x'"))),
-        st.just(
-            (
-                Word("function", "substring"),
-                *_OPEN,
-                *_column("s"),
-                Word("keyword", "FROM"),
-                Word("other", "1"),
-                Word("keyword", "FOR"),
-                Word("other", "2"),
-                *_CLOSE,
-            )
-        ),
-    )
 )
 _dates: st.SearchStrategy[Words] = st.one_of(
     st.just(_column("d")),

@@ -242,8 +242,10 @@ def test_a_top_level_and_is_taken_apart(text: str, conjuncts: list[str]) -> None
 
 
 def test_functions_are_listed_for_the_check_against_spark() -> None:
-    """Operators that became functions are listed as functions."""
-    rule = parse_rule("Lower(a) = `TRIM`(b) AND c >> 1 = 0 AND my_own(d)")
+    """Operators that became functions are functions; what only looks like one is not."""
+    rule = parse_rule(
+        "Lower(a) = `TRIM`(b) AND c >> 1 = 0 AND my_own(d) AND timestampadd(DAY, 1, t) > t"
+    )
     assert rule.functions == {"lower", "trim", "shiftright", "my_own"}
 
 
