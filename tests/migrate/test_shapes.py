@@ -210,6 +210,13 @@ SHAPES = {
         "TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '0')",
         ("INSERT INTO {table} VALUES (2, -1), (2, -1), (3, -2)",),
     ),
+    "no statistics, and a predicate of partitions alone": Shape(
+        "id INT, p INT",
+        "VALUES (1, 1), (1, 1), (2, 2), (2, 2), (3, NULL)",
+        "p = 1",
+        3,
+        "PARTITIONED BY (p) TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '0')",
+    ),
     "no rows": Shape("id INT, a INT", "", "a > 0", 0),
     "nothing but violators": Shape("id INT, a INT", "VALUES (1, -1), (1, -1)", "a > 0", 2),
     "two checkpoints of the second kind": Shape(
