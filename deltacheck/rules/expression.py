@@ -32,12 +32,11 @@ MAX_NAME_LENGTH = 255
 """The longest name of a constraint, in characters."""
 
 _RESERVED_NAMES = {
-    # https://github.com/delta-io/delta: CharVarcharConstraint.INVARIANT_NAME, of Delta's own.
+    # Delta's CharVarcharConstraint.INVARIANT_NAME.
     "__char_varchar_string_length_check__",
     # What Delta calls a wrong value for a generated column.
     "generated column",
 }
-
 
 _CAN_RAISE = {Form.ARITHMETIC, Form.CALL, Form.CAST, Form.ACCESS}
 """Forms that can end in an error, in ANSI mode, instead of a value."""

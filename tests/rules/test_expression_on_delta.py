@@ -175,6 +175,14 @@ def test_delta_stores_each_tricky_rule_with_its_meaning(
 # What Spark has
 
 
+def test_the_functions_of_the_tricky_rules_are_sparks_own(spark: SparkSession) -> None:
+    """What a rule says that it calls can be looked up."""
+    own = {str(row[0]) for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    called = {function for text in tricky.RULES for function in parse_rule(text).functions}
+    assert len(called) > 20
+    assert called <= own
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "conditions"),
