@@ -16,7 +16,7 @@ MAX_DEPTH = 24
 """How deep parentheses, calls, types and CASE may nest."""
 
 WANTED = "Write one boolean expression about one row, such as amount > 0."
-MANY_ROWS = "Declare it under 'checks:' or 'batch:', which judge a table or a batch as a whole."
+MANY_ROWS = "Compute it before the write, into a column that the rule can test."
 
 
 class Cursor:
@@ -165,7 +165,7 @@ class Cursor:
         if token.upper in QUERY_WORDS:
             return self.refused(
                 f"is a query or a part of one ({token.upper})",
-                "Write the condition alone; look-ups in other tables go under 'checks:'.",
+                "Write the condition alone; look other tables up before the write, into a column.",
             )
         shown = token.text if len(token.text) <= 40 else token.text[:37] + "..."
         return self.refused(f"is not understood at {shown} ({problem})", WANTED)

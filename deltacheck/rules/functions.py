@@ -51,12 +51,12 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
     (
         _AGGREGATE,
         "is an aggregate: it needs many rows, and a rule judges one",
-        "Declare it under 'checks:' or 'batch:', which judge a table or a batch as a whole.",
+        "Compute it before the write, into a column that the rule can test.",
     ),
     (
         _WINDOW,
         "is a window function: it needs many rows, and a rule judges one",
-        "Declare it under 'checks:' or 'batch:', which judge a table or a batch as a whole.",
+        "Compute it before the write, into a column that the rule can test.",
     ),
     (
         _TABLE,

@@ -234,7 +234,7 @@ class _Parser(Cursor):
         ):
             raise self.refused(
                 "reads other rows or tables with a sub-query, after which no write would work",
-                "Declare look-ups in other tables under 'checks:' (references); put back-quotes "
+                "Look it up before the write, into a column that the rule can test; put back-quotes "
                 "round a column of that name.",
             )
 
