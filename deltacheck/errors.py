@@ -26,10 +26,12 @@ A caller catches the class that it can react to and reads attributes, never text
     │   ├── ConstraintError
     │   ├── AppendOnlyError
     │   ├── QuarantineError
-    │   └── BusyTableError
+    │   ├── BusyTableError
+    │   └── BatchError
     ├── ViolationError              exit 4   bad rows and something says stop
     │   ├── GateError
-    │   └── FailRuleError
+    │   ├── FailRuleError
+    │   └── BatchQuarantined
     ├── LockError                   exit 5   another run holds the lock, or this one lost it
     │   ├── LockHeldError
     │   └── LockLostError
@@ -43,8 +45,9 @@ error of Spark or Delta that does is not chained (``raise ... from None``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class DeltacheckError(Exception):
@@ -204,12 +207,32 @@ class BusyTableError(TableError):
     code = "busy_table"
 
 
+class BatchError(TableError):
+    """What became of a batch with this id cannot be told, or the id is of another stream."""
+
+    code = "batch"
+
+
+class Rows(int):
+    """How many rows were looked at; for a batch, ``rows(limit)`` gives those that say stop.
+
+    Values of rows are shown only to who asks for them, so no message has them.
+    """
+
+    offending: Callable[[int], list[Any]] | None = None
+
+    def __call__(self, limit: int = 20) -> list[Any]:
+        """At most ``limit`` of the offending rows of a batch; of a table none are kept."""
+        return [] if self.offending is None else self.offending(limit)
+
+
 class ViolationError(DeltacheckError):
     """Rows break a rule, and a gate or the rule's action says stop.
 
     Args:
         violators: How many rows break it.
         rows: How many rows were looked at.
+        offending: Gives at most so many of the rows of a batch that break it.
     """
 
     code = "violation"
@@ -224,10 +247,12 @@ class ViolationError(DeltacheckError):
         rule: str | None = None,
         violators: int = 0,
         rows: int = 0,
+        offending: Callable[[int], list[Any]] | None = None,
     ) -> None:
         super().__init__(message, hint=hint, table=table, rule=rule)
         self.violators = violators
-        self.rows = rows
+        self.rows = Rows(rows)
+        self.rows.offending = offending
 
 
 class GateError(ViolationError):
@@ -240,6 +265,30 @@ class FailRuleError(ViolationError):
     """Rows break a rule whose violators must not be quarantined; nothing was moved."""
 
     code = "fail_rule"
+
+
+class BatchQuarantined(ViolationError):  # noqa: N818  (it tells what became of the batch)
+    """A batch is in quarantine and not in its table, and ``strict`` asked to be told so.
+
+    Args:
+        result: The ``WriteResult``.
+    """
+
+    code = "batch_quarantined"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        result: Any,
+        hint: str = "",
+        table: str | None = None,
+        rule: str | None = None,
+        violators: int = 0,
+        rows: int = 0,
+    ) -> None:
+        super().__init__(message, hint=hint, table=table, rule=rule, violators=violators, rows=rows)
+        self.result = result
 
 
 class LockError(DeltacheckError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Union
 
@@ -51,6 +51,7 @@ class Tag:
     job: str | None = None
     rules: Mapping[str, str] | None = None
     named: Mapping[str, str] | None = None
+    detail: Mapping[str, object] | None = None
 
     def text(self, user: str | None = None) -> str:
         """The ``userMetadata``; a user's own keeps its place beside ours.
@@ -90,7 +91,20 @@ class Frame:
     partition_by: tuple[str, ...] = ()
 
 
-Write = Union[Statement, Frame]
+@dataclass(frozen=True)
+class Own:
+    """Rows to be written in a way of the caller's own.
+
+    Attributes:
+        write: Writes them, with the options that it is given: they carry tag and fence.
+        options: Further options of the writer.
+    """
+
+    write: Callable[[Mapping[str, str]], None]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+Write = Union[Statement, Frame, Own]
 
 
 def commit(
@@ -162,6 +176,9 @@ def _perform(
     options: dict[str, str] = {**write.options, "userMetadata": metadata}
     if fence is not None:
         options |= {"txnAppId": fence.app, "txnVersion": str(fence.version)}
+    if isinstance(write, Own):
+        write.write(options)
+        return []
     writer = write.rows.write.format("delta").mode(write.mode).options(**options)
     if write.partition_by:
         writer = writer.partitionBy(*write.partition_by)

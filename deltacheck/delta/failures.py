@@ -7,7 +7,7 @@ Connect as an ``UnknownException``; both carry the same condition and parameters
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +40,16 @@ _CONFLICT_CLASSES = {
 }
 _OVERTAKEN = {"DELTA_CONSTRAINT_ALREADY_EXISTS", "DELTA_CONSTRAINT_DOES_NOT_EXIST"}
 _CHECK = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
-_NOT_NULL = {"DELTA_NOT_NULL_CONSTRAINT_VIOLATED", "DELTA_MISSING_NOT_NULL_COLUMN_VALUE"}
+# DELTA_MISSING_NOT_NULL_COLUMN_VALUE is not among them: the batch lacks the column, which is a
+# fault of the job, not of its rows.
+_NOT_NULL = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
 _LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+# Both say in their text alone which constraint it was: one of the table's, or the predicate
+# that the replaced rows must satisfy.
+_REPLACE_WHERE = "DELTA_REPLACE_WHERE_MISMATCH"
+_REPLACE_USING = "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+_DEPTH = 20
+"""How many nested causes of a Java exception are looked at."""
 _NOT_A_RULE = "Generated Column"
 """The name under which Delta reports a wrong value of a generated column: a fault of the
 job, not a rule (``ColumnWithDefaultExprUtils.scala``)."""
@@ -67,15 +75,21 @@ class Failure:
 
 @dataclass(frozen=True)
 class Violation:
-    """Delta's refusal of a batch: the constraint that it named, or the column.
+    """Delta's refusal of a batch.
 
     Attributes:
         constraint: The stored name of a CHECK, or None.
         column: The column of a NOT NULL, or None.
+        certain: Whether a rule of the table was broken for sure. Of a batch that replaces
+            rows Delta reports the same when it has a row outside of what it replaces; and
+            before Delta 3.3 it named nothing at all.
+        replaces: The predicate of the rows that the batch replaces, where Delta tells.
     """
 
     constraint: str | None = None
     column: str | None = None
+    certain: bool = True
+    replaces: str | None = None
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -120,16 +134,36 @@ def is_overtaken(error: BaseException) -> bool:
 
 
 def violation_of(error: BaseException) -> Violation | None:
-    """Delta's invariant violation in ``error``, or None for any other error."""
-    failure = failure_of(error)
+    """Delta's invariant violation in ``error``, or None for any other error.
+
+    Looks into the causes of a Java exception, since some commands wrap it.
+    """
+    return next(filter(None, map(_violation, _causes(error))), None)
+
+
+def _violation(failure: Failure) -> Violation | None:
     if failure.condition == _CHECK:
         name = failure.parameters.get("constraintName")
-        return None if name == _NOT_A_RULE else Violation(constraint=name)
-    if failure.condition in _NOT_NULL:
-        return Violation(column=failure.parameters.get("columnName"))
+        return None if name == _NOT_A_RULE else Violation(constraint=name, certain=bool(name))
+    if failure.condition == _NOT_NULL:
+        column = failure.parameters.get("columnName")
+        return Violation(column=column, certain=bool(column))
     if failure.condition == _LENGTH:
         return Violation(constraint=LENGTH_RULE)
+    if failure.condition in (_REPLACE_WHERE, _REPLACE_USING):
+        return Violation(certain=False, replaces=failure.parameters.get("replaceWhere"))
     return None
+
+
+def _causes(error: BaseException) -> Iterator[Failure]:
+    yield failure_of(error)
+    if isinstance(error, Py4JJavaError):
+        java = error.java_exception
+        for _ in range(_DEPTH):
+            java = java.getCause()
+            if java is None:
+                return
+            yield _of_java(java)
 
 
 def new_constraint_violators(error: BaseException) -> int | None:

@@ -44,7 +44,7 @@ class Labels:
 
     Attributes:
         rule: The rule that Delta named, for a written batch.
-        source: upgrade, write or guard.
+        source: upgrade, write, guard or overwrite.
         version: The source's version that the rows were read from or meant for.
     """
 
@@ -227,16 +227,18 @@ def broken_rules(violators: Mapping[str, str]) -> str:
 
 
 def labelled(
-    rows: DataFrame, place: Place, labels: Labels, violators: Mapping[str, str]
+    rows: DataFrame, place: Place, labels: Labels, violators: Mapping[str, str] | str
 ) -> DataFrame:
     """Rows of the source as rows of its quarantine.
 
     Args:
         rows: Rows with the source's columns.
-        violators: Rule name to the predicate of its violators, over the source's columns.
+        violators: Rule name to the predicate of its violators, over the source's columns; or
+            the column of ``rows`` that holds the names of the rules that the row broke.
     """
+    broken = quote(violators) if isinstance(violators, str) else broken_rules(violators)
     values: Sequence[tuple[str, str]] = (
-        (own.RULES, broken_rules(violators)),
+        (own.RULES, broken),
         (own.RULE, _text(labels.rule)),
         (own.SOURCE, _text(labels.source)),
         (own.RUN, _text(labels.run)),
