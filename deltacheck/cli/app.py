@@ -12,7 +12,7 @@ from typing import cast
 
 import typer
 
-from deltacheck.cli import deploy, existing, files, quarantine, revisions, shop
+from deltacheck.cli import deploy, doctor_, existing, files, quarantine, revisions, shop
 from deltacheck.cli.environments import run_each
 from deltacheck.cli.options import hoisted
 from deltacheck.cli.output import err, print_error
@@ -34,6 +34,7 @@ files.add_to(app)
 revisions.add_to(app)
 deploy.add_to(app)
 existing.add_to(app)
+doctor_.add_to(app)
 quarantine.add_to(app)
 shop.add_to(app)
 

@@ -33,7 +33,9 @@ NoMessage = Annotated[
 ]
 Autogenerate = Annotated[
     bool,
-    typer.Option("--autogenerate", help="Fill it with what constraints/ says and no migration yet"),
+    typer.Option(
+        "--autogenerate", help="Fill it with what constraints/ says beyond the migrations."
+    ),
 ]
 Id = Annotated[
     Optional[str],  # noqa: UP045  (typer reads annotations at run time on Python 3.10)

@@ -38,7 +38,12 @@ def hoisted(arguments: list[str]) -> list[str]:
     """Let the global options stand before the command as well as after it.
 
     >>> hoisted(["--env", "prod", "--json", "status", "--check"])
-    ['status', '--env', 'prod', '--json', '--check']
+    ['status', '--env=prod', '--json', '--check']
+
+    Those that mean nothing to a command about files alone are left out there:
+
+    >>> hoisted(["--env", "prod", "--json", "-q", "history"])
+    ['history', '--json']
     """
     moved: list[str] = []
     rest = list(arguments)
@@ -47,16 +52,21 @@ def hoisted(arguments: list[str]) -> list[str]:
         if head in GLOBAL_FLAGS or head.startswith(tuple(f"{name}=" for name in GLOBAL_VALUES)):
             moved.append(rest.pop(0))
         elif head in GLOBAL_VALUES and len(rest) > 1:
-            moved += [rest.pop(0), rest.pop(0)]
+            moved.append(f"{rest.pop(0)}={rest.pop(0)}")
         else:
             break
     if not rest or rest[0].startswith("-"):
         return [*moved, *rest]
     command = [rest.pop(0)]
+    if command[0] in ABOUT_FILES:
+        moved = [one for one in moved if one.startswith(("--json", "--project"))]
     if command[0] in GROUPS and rest and not rest[0].startswith("-"):
         command.append(rest.pop(0))
     return [*command, *moved, *rest]
 
+
+ABOUT_FILES = ("init", "revision", "merge", "lint", "history", "heads", "show")
+"""Commands that know no environment."""
 
 GROUPS = ("quarantine",)
 """Commands that have commands of their own."""

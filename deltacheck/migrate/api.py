@@ -15,8 +15,11 @@ from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment, Project, load_project
 from deltacheck.delta.session import open_session, session_for
+from deltacheck.errors import UsageError
 from deltacheck.ledger.journal import read_journal
 from deltacheck.ledger.lock import break_lock
+from deltacheck.migrate.baseline import Baseline, Folders
+from deltacheck.migrate.baseline import baseline as take_over
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
 from deltacheck.migrate.run import Progress, Review, Scene, pending, run, scene
@@ -297,6 +300,48 @@ def stamp(
         )
 
 
+def baseline(
+    tables: Iterable[str] = (),
+    *,
+    schema: str | None = None,
+    message: str = "baseline",
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    lock_timeout: float = 0.0,
+    progress: Progress = lambda _: None,
+) -> Baseline:
+    """Take over the constraints that tables have: rules, a revision, and its stamp.
+
+    Args:
+        tables: The tables.
+        schema: Or all Delta tables of a schema.
+        message: What the revision says that it is for.
+        lock_timeout: Seconds to wait for another run to end.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``; nothing was written.
+    """
+    names = [TableName.parse(text) for text in tables]
+    if bool(names) == (schema is not None):
+        raise UsageError(
+            "Baseline takes tables or one schema; nothing was done.",
+            hint="Name the tables, or give --schema.",
+        )
+    found = load_project(project)
+    with _staged(env, project, session, progress) as stage:
+        folders = Folders(found.constraints, found.versions, stage.rules, stage.history)
+        return take_over(
+            stage.session,
+            stage.environment,
+            folders,
+            names,
+            schema=schema,
+            message=message,
+            lock_timeout=lock_timeout,
+        )
+
+
 def quarantined(
     tables: Iterable[str] | None = None,
     *,
@@ -343,6 +388,7 @@ def _staged(
 __all__ = [
     "Current",
     "Given",
+    "baseline",
     "current",
     "downgrade",
     "plan",
