@@ -38,6 +38,7 @@ from deltacheck.ledger.journal import (
     STOPPED,
     Entry,
     Journal,
+    Run,
     Touched,
     now,
     read_journal,
@@ -274,7 +275,8 @@ class _Act:
             self._end(STOPPED if clean else FAILED)
             raise
         self.lock.end(self.entries, DONE)
-        after = read_journal(self.scene.session, self.scene.environment)
+        journal = self.lock.journal
+        after = Journal(journal.id, (*journal.entries, *self.entries))
         result = _result(self.scene, self.there, self.lock.run, after)
         tables = tuple(_outcome(work) for work in self.works.values() if work.look.new)
         return replace(
@@ -540,10 +542,14 @@ def _planned(scene: Scene, there: Pending, looks: dict[TableName, Look]) -> RunR
         _result(scene, there, None, there.journal),
         steps=tuple(steps),
         tables=tuple(tables),
-        settled=tuple(run.run for run in there.journal.unsettled),
+        settled=tuple(run.run for run in there.journal.unsettled if _may_be_dead(run)),
         dry_run=True,
         notes=tuple(_notes(tables, planned=True)),
     )
+
+
+def _may_be_dead(run: Run) -> bool:
+    return not run.open or run.expires <= now()
 
 
 def engine_versions(session: SparkSession) -> str:
