@@ -12,7 +12,7 @@ that goes, or changes its meaning, is a new version. Times are ISO 8601, in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Optional
+from typing import Any, Literal, Optional
 
 from typing_extensions import TypedDict
 
@@ -285,16 +285,80 @@ class HeldDocument(TypedDict):
     rules: list[str]
     source: str
     run: str
-    state: str
+    state: Literal["held", "released", "discarded"]
     rows: int
     oldest: str
     newest: str
+    claimed: int
+    note: Literal["", "restored", "unsettled"]
 
 
 class QuarantineListDocument(TypedDict):
     """``quarantine list``: what is held."""
 
     held: list[HeldDocument]
+
+
+class QuarantineShowDocument(TypedDict):
+    """``quarantine show``: quarantined rows, column to value; ``total`` counts them all."""
+
+    table: str
+    quarantine: str
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    total: int
+
+
+class ExportDocument(TypedDict):
+    """``quarantine export``: the folder that was written."""
+
+    table: str
+    quarantine: str
+    path: str
+    format: Literal["csv", "json", "parquet"]
+    rows: int
+
+
+class ReleaseDocument(TypedDict):
+    """``quarantine release``: rows written back, and why the others stay."""
+
+    table: str
+    quarantine: str
+    dry_run: bool
+    release: Text
+    rows: int
+    version: Number
+    kept: int
+    broken: dict[str, int]
+    unfit: int
+    restored: int
+    unsettled: int
+    undecided: int
+    left_out: dict[str, int]
+    finished: int
+    unfinished: list[str]
+
+
+class DiscardDocument(TypedDict):
+    """``quarantine discard``: held rows that were given up."""
+
+    table: str
+    quarantine: str
+    dry_run: bool
+    reason: str
+    rows: int
+
+
+class PurgeDocument(TypedDict):
+    """``quarantine purge``: rows that were deleted, and what can still be read of them."""
+
+    table: str
+    quarantine: str
+    dry_run: bool
+    rows: int
+    held: int
+    before: Text
+    left_behind: str
 
 
 class StampDocument(TypedDict):
@@ -369,7 +433,12 @@ DOCUMENTS: Mapping[str, type] = {
     "lint": LintDocument,
     "merge": NewRevisionDocument,
     "plan": RunDocument,
+    "quarantine discard": DiscardDocument,
+    "quarantine export": ExportDocument,
     "quarantine list": QuarantineListDocument,
+    "quarantine purge": PurgeDocument,
+    "quarantine release": ReleaseDocument,
+    "quarantine show": QuarantineShowDocument,
     "revision": NewRevisionDocument,
     "show": ShowDocument,
     "stamp": StampDocument,

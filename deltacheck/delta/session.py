@@ -208,9 +208,12 @@ def sibling(session: SparkSession) -> SparkSession:
     """
     if is_connect(session):
         try:
-            return cast(SparkSession, session.cloneSession())  # type: ignore[attr-defined]
+            clone = session.cloneSession()  # type: ignore[attr-defined]
         except (AttributeError, PySparkException):
             return session
+        # Spark 4.2 forgets to give it this, and its stop() asks for it.
+        clone.release_session_on_close = True
+        return cast(SparkSession, clone)
     other = session.newSession()
     began = _explicit(other)
     for key, value in _explicit(session).items():

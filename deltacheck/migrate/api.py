@@ -29,11 +29,8 @@ from deltacheck.migrate.stamp import stamp as record_stamp
 from deltacheck.migrate.status import Status, read_status
 from deltacheck.migrate.tasks import selection, sql_text
 from deltacheck.names import TableName
-from deltacheck.quarantine.layout import environment_quarantine
-from deltacheck.quarantine.listing import Held, list_held
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.graph import History
-from deltacheck.revisions.state import state_after
 from deltacheck.rules.files import read_rules
 from deltacheck.rules.model import RuleSet
 
@@ -342,29 +339,6 @@ def baseline(
         )
 
 
-def quarantined(
-    tables: Iterable[str] | None = None,
-    *,
-    env: str | None = None,
-    project: Path | str = ".",
-    session: SparkSession | None = None,
-    progress: Progress = lambda _: None,
-) -> tuple[Held, ...]:
-    """What the quarantine tables of an environment hold; writes nothing.
-
-    Args:
-        tables: Only these; default: every table that is declared or migrated.
-    """
-    with _staged(env, project, session, progress) as stage:
-        names = (
-            [TableName.parse(text) for text in tables]
-            if tables
-            else sorted({*stage.rules, *state_after(stage.history.revisions)}, key=str)
-        )
-        places = [(name, environment_quarantine(name, stage.environment)) for name in names]
-        return list_held(stage.session, places)
-
-
 @contextmanager
 def _staged(
     env: str | None,
@@ -392,7 +366,6 @@ __all__ = [
     "current",
     "downgrade",
     "plan",
-    "quarantined",
     "read_project",
     "session",
     "sql",

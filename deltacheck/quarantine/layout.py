@@ -1,16 +1,18 @@
 """How a quarantine table is laid out: deltacheck's own columns first, then the source's.
 
-Knows nothing of how rows get there.
+A column keeps its name for as long as its type stays; under another type it goes on beside the
+old one, in a column whose comment says of which it is. Knows nothing of how rows get there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql.types import (
     ArrayType,
+    AtomicType,
     DataType,
     LongType,
     MapType,
@@ -21,8 +23,8 @@ from pyspark.sql.types import (
 )
 
 from deltacheck.config import Environment
-from deltacheck.errors import ConfigError, QuarantineError
-from deltacheck.names import TableName, quote
+from deltacheck.errors import ConfigError, IdentifierError, QuarantineError
+from deltacheck.names import TableName, literal, quote
 
 PREFIX = "_deltacheck_"
 RULES = PREFIX + "rules"
@@ -37,6 +39,15 @@ VERSION = PREFIX + "version"
 AT = PREFIX + "at"
 STATE = PREFIX + "state"
 RELEASE = PREFIX + "release"
+REASON = PREFIX + "reason"
+
+UPGRADE, WRITE, GUARD, OVERWRITE = "upgrade", "write", "guard", "overwrite"
+"""Where a row comes from: it was moved out of the table, or it is of a batch that was appended,
+handed to a guarded write of the user's own, or meant to overwrite the table."""
+
+APPENDABLE = (UPGRADE, WRITE)
+"""The origins whose rows are as the table would have them. Any other row is a source row:
+only its owner knows what is to be done with it."""
 
 HELD, RELEASED, DISCARDED = "held", "released", "discarded"
 
@@ -54,8 +65,11 @@ OWN = StructType(
         StructField(AT, TimestampType()),
         StructField(STATE, StringType()),
         StructField(RELEASE, StringType()),
+        StructField(REASON, StringType()),
     ]
 )
+
+_OWN_NAMES = frozenset(name.lower() for name in OWN.names)
 
 
 def quarantine_name(table: TableName, pattern: str | None = None) -> TableName:
@@ -65,8 +79,8 @@ def quarantine_name(table: TableName, pattern: str | None = None) -> TableName:
         pattern: As in an environment's ``quarantine``; default: beside the table.
 
     Raises:
-        ConfigError: The pattern asks for a part that the table's name lacks, or names the
-            table itself.
+        ConfigError: The pattern does not tell tables apart, asks for a part that the table's
+            name lacks, is not a name, or names the table itself.
 
     >>> str(quarantine_name(TableName.parse("shop.orders")))
     'shop.orders_quarantine'
@@ -75,6 +89,12 @@ def quarantine_name(table: TableName, pattern: str | None = None) -> TableName:
     """
     if pattern is None:
         return TableName((*table.parts[:-1], table.name + "_quarantine"))
+    if "{table}" not in pattern and "{path}" not in pattern:
+        raise ConfigError(
+            f"The quarantine pattern {pattern!r} leads every table to one place, and a quarantine "
+            "holds the rows of one table; nothing was done.",
+            hint="Put {table} into it, or {path} for tables that are named by their path.",
+        )
     values = {
         "catalog": table.catalog,
         "schema": table.schema,
@@ -90,17 +110,29 @@ def quarantine_name(table: TableName, pattern: str | None = None) -> TableName:
                 "does not have one; nothing was done.",
                 hint="Name the table in full, or leave that part out of the pattern.",
             )
-        return found if match[1] == "path" else found.replace("`", "``")
+        return found.replace("`", "``")
 
     # Each placeholder stands inside back-quotes, so a dot in a name stays in its part.
     text = re.sub(r"\{(catalog|schema|table|path)\}", value, _quoted(pattern))
-    name = TableName.parse(text)
+    try:
+        name = TableName.parse(text)
+    except IdentifierError:
+        raise _no_name(pattern) from None
+    if name.path is None and "/" in pattern:
+        raise _no_name(pattern)
     if name == table:
         raise ConfigError(
             f"The quarantine pattern {pattern!r} names {table} itself; nothing was done.",
             hint="Let the pattern lead to another table.",
         )
     return name
+
+
+def _no_name(pattern: str) -> ConfigError:
+    return ConfigError(
+        f"The quarantine pattern {pattern!r} makes no name of a table; nothing was done.",
+        hint="Write {schema}_quarantine.{table}, or delta.`/folder/{schema}/{table}`.",
+    )
 
 
 def _quoted(pattern: str) -> str:
@@ -114,23 +146,54 @@ def environment_quarantine(table: TableName, environment: Environment | None) ->
     return quarantine_name(table, None if environment is None else environment.quarantine)
 
 
+def check_apart(tables: Iterable[TableName], environment: Environment | None) -> None:
+    """Whether the quarantines of some tables are as many tables, and none of them is a source.
+
+    Raises:
+        ConfigError: Two of the tables would share one, or one is another's.
+    """
+    sources = list(dict.fromkeys(tables))
+    owners: dict[TableName, TableName] = {}
+    for table in sources:
+        quarantine = environment_quarantine(table, environment)
+        other = owners.setdefault(quarantine, table)
+        if other != table:
+            raise ConfigError(
+                f"The rows of {other} and of {table} would share the quarantine {quarantine}; "
+                "nothing was done.",
+                hint="Put {schema}, or {catalog}, into the environment's `quarantine` pattern.",
+                table=str(table),
+            )
+    for quarantine, table in owners.items():
+        if quarantine in sources:
+            raise ConfigError(
+                f"{quarantine} is to be the quarantine of {table}, and is a table with rules of "
+                "its own; nothing was done.",
+                hint="Name another place with `quarantine` in the environment.",
+                table=str(table),
+            )
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which quarantine column holds each source column, and which are still to be added.
 
     Attributes:
-        columns: Source column to quarantine column.
+        columns: Source column to the quarantine column that takes its values.
         missing: The quarantine columns that are not there yet.
+        beside: Source column to the quarantine columns that hold its values of other types.
+        foreign: Quarantine columns of no source column: the table lost them, or never had
+            them.
     """
 
     columns: Mapping[str, str]
     missing: tuple[StructField, ...]
+    beside: Mapping[str, tuple[StructField, ...]] = field(default_factory=dict)
+    foreign: tuple[str, ...] = ()
 
 
 def layout(source: StructType, held: StructType, table: TableName) -> Layout:
     """Fit the columns of a source into a quarantine table.
-
-    A column whose type changed goes on beside the old one, under a name with its type.
 
     Args:
         source: The columns of the source.
@@ -140,8 +203,7 @@ def layout(source: StructType, held: StructType, table: TableName) -> Layout:
     Raises:
         QuarantineError: The source has a column whose name is deltacheck's own.
     """
-    own = {name.lower() for name in OWN.names}
-    clashing = [name for name in source.names if name.lower() in own]
+    clashing = [name for name in source.names if is_own(name)]
     if clashing:
         raise QuarantineError(
             f"{table} has a column {clashing[0]}, a name that quarantine tables keep for "
@@ -149,24 +211,44 @@ def layout(source: StructType, held: StructType, table: TableName) -> Layout:
             hint="Rename the column in the table.",
             table=str(table),
         )
-    there = {field.name.lower(): field for field in held.fields if field.name.lower() not in own}
+    there = [one for one in held.fields if not is_own(one.name)]
+    taken = {name.lower() for name in (*OWN.names, *held.names)}
     columns: dict[str, str] = {}
+    beside: dict[str, tuple[StructField, ...]] = {}
     missing: list[StructField] = []
     for column in source.fields:
         dtype = plain(column.dataType)
-        for name in _candidates(column.name, dtype):
-            found = there.get(name.lower())
-            if found is None:
-                field = StructField(name, dtype, True)
-                there[name.lower()] = field
-                missing.append(field)
-            elif plain(found.dataType) != dtype:
-                continue
-            else:
-                name = found.name
-            columns[column.name] = name
-            break
-    return Layout(columns, tuple(missing))
+        of = [one for one in there if origin(one).lower() == column.name.lower()]
+        match = next((one for one in of if plain(one.dataType) == dtype), None)
+        if match is None:
+            match = _new_field(column.name, dtype, taken)
+            taken.add(match.name.lower())
+            missing.append(match)
+        columns[column.name] = match.name
+        if others := tuple(one for one in of if one.name != match.name):
+            beside[column.name] = others
+    known = {name.lower() for name in source.names}
+    foreign = tuple(one.name for one in there if origin(one).lower() not in known)
+    return Layout(columns, tuple(missing), beside, foreign)
+
+
+def is_own(name: str) -> bool:
+    """Whether a column of a quarantine table is deltacheck's, not the source's."""
+    return name.lower() in _OWN_NAMES
+
+
+_COMMENT = "deltacheck: values of "
+
+
+def origin(held: StructField) -> str:
+    """The source column whose values a quarantine column holds."""
+    comment = str(held.metadata.get("comment", ""))
+    return comment.removeprefix(_COMMENT) if comment.startswith(_COMMENT) else held.name
+
+
+def _new_field(name: str, dtype: DataType, taken: Collection[str]) -> StructField:
+    free = next(one for one in _candidates(name, dtype) if one.lower() not in taken)
+    return StructField(free, dtype, True, {} if free == name else {"comment": _COMMENT + name})
 
 
 def _candidates(name: str, dtype: DataType) -> Iterator[str]:
@@ -177,6 +259,45 @@ def _candidates(name: str, dtype: DataType) -> Iterator[str]:
     while True:
         yield f"{base}_{number}"
         number += 1
+
+
+def value_of(fit: Layout, column: StructField) -> str:
+    """SQL for the value that a quarantined row has for a source column.
+
+    A value of a type that the column had once is cast where Spark casts it; where that cannot
+    be, and where the row has none, it is NULL.
+    """
+    kept = [quote(fit.columns[column.name])]
+    kept += [
+        f"try_cast({quote(one.name)} AS {ddl(column.dataType)})"
+        for one in fit.beside.get(column.name, ())
+        if _castable(one, column)
+    ]
+    return kept[0] if len(kept) == 1 else f"coalesce({', '.join(kept)})"
+
+
+def is_whole(fit: Layout, column: StructField) -> str | None:
+    """SQL that is true where ``value_of`` says all that the row holds for a source column.
+
+    None where that is so for every row.
+    """
+    others = fit.beside.get(column.name, ())
+    if not others:
+        return None
+    tests = []
+    for one in others:
+        old = quote(one.name)
+        test = f"{old} IS NULL"
+        if _castable(one, column):
+            cast = f"try_cast({old} AS {ddl(column.dataType)})"
+            test += f" OR try_cast({cast} AS {ddl(one.dataType)}) <=> {old}"
+        tests.append(f"({test})")
+    return " AND ".join(tests)
+
+
+def _castable(old: StructField, column: StructField) -> bool:
+    # Spark casts structs by position, which says nothing of what a field means.
+    return isinstance(old.dataType, AtomicType) and isinstance(column.dataType, AtomicType)
 
 
 def plain(dtype: DataType) -> DataType:
@@ -225,4 +346,10 @@ def ddl(dtype: DataType) -> str:
 
 def columns_ddl(fields: tuple[StructField, ...]) -> str:
     """Column definitions for CREATE TABLE and ADD COLUMNS."""
-    return ", ".join(f"{quote(f.name)} {ddl(f.dataType)}" for f in fields)
+    return ", ".join(_column_ddl(one) for one in fields)
+
+
+def _column_ddl(one: StructField) -> str:
+    comment = one.metadata.get("comment")
+    told = "" if comment is None else f" COMMENT {literal(comment)}"
+    return f"{quote(one.name)} {ddl(one.dataType)}{told}"

@@ -1,17 +1,17 @@
-"""What quarantine tables hold, in numbers."""
+"""What quarantine tables hold, in numbers: no value of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Literal
 
-from pyspark.sql import SparkSession
-
-from deltacheck.delta.table import read_table
-from deltacheck.errors import TableNotFoundError
-from deltacheck.names import TableName, quote
+from deltacheck.names import quote
 from deltacheck.quarantine import layout as own
+from deltacheck.quarantine.fates import Fates, read_fates
+from deltacheck.quarantine.holding import UNCLAIMED, Holding, Selection, is_state
+
+Note = Literal["", "restored", "unsettled"]
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,14 @@ class Held:
 
     Attributes:
         rules: All the rules that the rows broke; empty for good rows of a bad batch.
-        source: upgrade, write or guard.
+        source: upgrade, write, guard or overwrite.
         run: The run, the batch or the attempt that they came with.
+        state: held, released or discarded.
         oldest: When the first of them came, in UTC.
         newest: When the last of them came, in UTC.
+        claimed: Held rows that a release has claimed and not finished.
+        note: ``restored``: a RESTORE has brought them back to the table; ``unsettled``: the
+            run that moved them has not ended, so they may still be in the table.
     """
 
     table: str
@@ -31,48 +35,55 @@ class Held:
     rules: tuple[str, ...]
     source: str
     run: str
-    state: str
+    state: Literal["held", "released", "discarded"]
     rows: int
     oldest: datetime
     newest: datetime
+    claimed: int = 0
+    note: Note = ""
 
 
-def list_held(
-    session: SparkSession, places: Iterable[tuple[TableName, TableName]]
-) -> tuple[Held, ...]:
-    """Count the rows of quarantine tables; writes nothing.
+def count_held(place: Holding, selection: Selection) -> tuple[Held, ...]:
+    """Count the rows of a quarantine table; writes nothing.
 
-    Args:
-        places: Tables, each with its quarantine; a quarantine that is not there is empty.
+    Raises:
+        ExpressionError: The condition is not one about one row of this table.
     """
-    found: list[Held] = []
-    for table, quarantine in places:
-        try:
-            read_table(session, quarantine)
-        except TableNotFoundError:
-            continue
-        rules, source, state, at = map(quote, (own.RULES, own.SOURCE, own.STATE, own.AT))
-        origin = f"coalesce({quote(own.RUN)}, {quote(own.BATCH)}, {quote(own.ATTEMPT)})"
-        rows = session.sql(
-            f"SELECT {rules} AS rules, {source} AS source, {origin} AS run, {state} AS state, "
-            f"count(*) AS rows, unix_micros(min({at})) AS oldest, unix_micros(max({at})) AS newest "
-            f"FROM {quarantine.sql} GROUP BY ALL ORDER BY oldest, run, rules"
-        ).collect()
-        found += [
-            Held(
-                table=str(table),
-                quarantine=str(quarantine),
-                rules=tuple(row["rules"]),
-                source=row["source"],
-                run=row["run"],
-                state=row["state"],
-                rows=row["rows"],
-                oldest=_time(row["oldest"]),
-                newest=_time(row["newest"]),
-            )
-            for row in rows
-        ]
-    return tuple(found)
+    if place.held is None:
+        return ()
+    fates = Fates()
+    if place.table is not None:
+        fates = read_fates(place.session, place.source, place.name, place.ledger)
+    rules, source, state, at = map(quote, (own.RULES, own.SOURCE, own.STATE, own.AT))
+    origin = f"coalesce({quote(own.RUN)}, {quote(own.BATCH)}, {quote(own.ATTEMPT)})"
+    note = (
+        f"CASE WHEN NOT {is_state(own.HELD)} THEN '' WHEN {fates.is_restored} THEN 'restored' "
+        f"WHEN {fates.is_unsettled} THEN 'unsettled' ELSE '' END"
+    )
+    rows = place.session.sql(
+        f"SELECT {rules} AS rules, {source} AS source, {origin} AS run, {state} AS state, "
+        f"{note} AS note, count(*) AS rows, "
+        f"count_if({is_state(own.HELD)} AND NOT {UNCLAIMED}) AS claimed, "
+        f"unix_micros(min({at})) AS oldest, unix_micros(max({at})) AS newest "
+        f"FROM {place.name.sql} WHERE {selection.predicate(place)} "
+        "GROUP BY ALL ORDER BY oldest, run, rules, state"
+    ).collect()
+    return tuple(
+        Held(
+            table=str(place.source),
+            quarantine=str(place.name),
+            rules=tuple(row["rules"]),
+            source=row["source"],
+            run=row["run"],
+            state=row["state"],
+            rows=row["rows"],
+            oldest=_time(row["oldest"]),
+            newest=_time(row["newest"]),
+            claimed=row["claimed"],
+            note=row["note"],
+        )
+        for row in rows
+    )
 
 
 def _time(micros: int) -> datetime:

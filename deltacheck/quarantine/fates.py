@@ -1,0 +1,153 @@
+"""What became of the rows that runs moved out of a table: are they still out of it?
+
+A RESTORE of the table to a version before the DELETE brings them back; and until a run that
+died is settled, nobody can tell where its rows are. Only reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from deltacheck.config import Environment
+from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.table import Commit, at_version, history
+from deltacheck.delta.violators import violators_of
+from deltacheck.ledger.journal import read_journal
+from deltacheck.names import TableName, literal, quote
+from deltacheck.quarantine import layout as own
+
+
+@dataclass(frozen=True)
+class Fates:
+    """Which moved rows must not be written back.
+
+    Attributes:
+        restored: Attempts that a RESTORE has undone: their rows are in the table again.
+        unsettled: Runs that are under way, or died and have not been settled.
+        unknown: Runs that the environment's journal does not know.
+    """
+
+    restored: frozenset[str] = frozenset()
+    unsettled: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
+
+    @property
+    def is_restored(self) -> str:
+        """SQL that is true for a row whose move was undone."""
+        return _moved_by(own.ATTEMPT, self.restored)
+
+    @property
+    def is_unsettled(self) -> str:
+        """SQL that is true for a row of an unsettled run."""
+        return _moved_by(own.RUN, self.unsettled)
+
+    @property
+    def is_unknown(self) -> str:
+        """SQL that is true for a row of an unknown run."""
+        return _moved_by(own.RUN, self.unknown)
+
+
+def _moved_by(column: str, names: frozenset[str]) -> str:
+    if not names:
+        return "false"
+    listed = ", ".join(literal(name) for name in sorted(names))
+    return f"({quote(own.SOURCE)} = '{own.UPGRADE}' AND {quote(column)} IN ({listed}))"
+
+
+def read_fates(
+    session: SparkSession, source: TableName, quarantine: TableName, environment: Environment
+) -> Fates:
+    """Look up what became of the held rows of a quarantine that were moved out of the table.
+
+    Args:
+        environment: Where the journal of the runs is.
+
+    Raises:
+        LedgerError: The journal cannot be used.
+    """
+    rows = session.sql(
+        f"SELECT {quote(own.RUN)} AS run, {quote(own.ATTEMPT)} AS attempt, "
+        f"min({quote(own.VERSION)}) AS version FROM {quarantine.sql} "
+        f"WHERE {quote(own.SOURCE)} = '{own.UPGRADE}' AND {quote(own.STATE)} = '{own.HELD}' "
+        "GROUP BY ALL"
+    ).collect()
+    if not rows:
+        return Fates()
+    journal = read_journal(session, environment)
+    runs = {row["run"] for row in rows}
+    return Fates(
+        restored=restored_attempts(
+            session, source, {row["attempt"]: row["version"] for row in rows}
+        ),
+        unsettled=frozenset(runs & {run.run for run in journal.unsettled}),
+        unknown=frozenset(runs - {run.run for run in journal.runs}),
+    )
+
+
+def restored_attempts(
+    session: SparkSession, source: TableName, attempts: Mapping[str, int]
+) -> frozenset[str]:
+    """The attempts whose rows a RESTORE of the table has brought back.
+
+    Args:
+        attempts: Attempt to the version that its rows were read from.
+    """
+    commits = history(session, source, since=min(attempts.values()))[::-1]
+    if not any(entry.operation == "RESTORE" for entry in commits):
+        return frozenset()
+    deletes = {
+        entry.tag["attempt"]: entry
+        for entry in commits
+        if entry.operation == "DELETE" and "attempt" in entry.tag
+    }
+    return frozenset(
+        name for name in attempts if not _still_out(session, source, commits, deletes.get(name))
+    )
+
+
+def _still_out(
+    session: SparkSession, source: TableName, commits: Sequence[Commit], delete: Commit | None
+) -> bool:
+    """Whether the rows that a DELETE took are missing from the table's last version.
+
+    A DELETE that the history has forgotten is older than all of it. A RESTORE to a version as
+    old may have undone it, and is taken to have.
+    """
+    since = commits[0].version if delete is None else delete.version
+    out = {since: True}
+    for entry in commits:
+        if entry.version > since or (delete is None and entry.version == since):
+            before = out.get(entry.version - 1, True)
+            out[entry.version] = (
+                _after_restore(session, source, entry, delete, out)
+                if entry.operation == "RESTORE"
+                else before
+            )
+    return out[commits[-1].version]
+
+
+def _after_restore(
+    session: SparkSession,
+    source: TableName,
+    restore: Commit,
+    delete: Commit | None,
+    out: Mapping[int, bool],
+) -> bool:
+    version = restore.parameters.get("version")
+    if version is not None:
+        return out.get(int(version), False)
+    # A RESTORE to a timestamp does not say which version that was. If the rows are back, so
+    # are violators of the rules that they were moved for.
+    if delete is None:
+        return False
+    predicates = violators_of(delete.tag["rules"]).values()
+    where = " OR ".join(f"({predicate})" for predicate in predicates)
+    query = f"SELECT 1 FROM {at_version(source, restore.version)} WHERE {where} LIMIT 1"
+    try:
+        return not session.sql(query).collect()
+    except EngineFailure:
+        # That version cannot be read any more: as if they were back, which doubles nothing.
+        return False
