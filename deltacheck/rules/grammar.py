@@ -234,8 +234,8 @@ class _Parser(Cursor):
         ):
             raise self.refused(
                 "reads other rows or tables with a sub-query, after which no write would work",
-                "Look it up before the write, into a column that the rule can test; put back-quotes "
-                "round a column of that name.",
+                "Look it up before the write, into a column that the rule can test; put "
+                "back-quotes round a column of that name.",
             )
 
     def _worded(self, token: Token) -> Node:
