@@ -50,6 +50,10 @@ Column = Annotated[
 Repair = Annotated[
     bool, typer.Option("--repair", help="Add drifted constraints again, in the same way.")
 ]
+Restore = Annotated[
+    bool,
+    typer.Option("--restore-quarantined", help="Also bring the rows back that they had moved."),
+]
 Sql = Annotated[bool, typer.Option("--sql", help="Print the statements; touch no table.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Move rows without asking.")]
 
@@ -169,6 +173,7 @@ def ask_before_moving(plan: RunResult) -> None:
 def downgrade(
     target: Target,
     dry_run: DryRun = False,
+    restore_quarantined: Restore = False,
     lock_timeout: LockTimeout = 0.0,
     env: Env = None,
     project: ProjectFolder = Path(),
@@ -185,6 +190,7 @@ def downgrade(
             env=env,
             project=project,
             dry_run=dry_run,
+            restore_quarantined=restore_quarantined,
             lock_timeout=lock_timeout,
             progress=tell,
         )

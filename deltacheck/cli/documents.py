@@ -88,6 +88,15 @@ class OutlookDocument(TypedDict):
     writers: list[WriterDocument]
 
 
+class RestoredDocument(TypedDict):
+    """Quarantined rows that a downgrade brought back to their table."""
+
+    table: str
+    quarantine: str
+    rows: int
+    kept: int
+
+
 class RunDocument(TypedDict):
     """``plan``, ``upgrade`` and ``downgrade``."""
 
@@ -102,6 +111,7 @@ class RunDocument(TypedDict):
     recorded: list[str]
     settled: list[str]
     outlook: list[OutlookDocument]
+    restored: list[RestoredDocument]
     notes: list[str]
 
 

@@ -22,7 +22,7 @@ def print_run(result: RunResult, *, as_json: bool = False) -> None:
         print_json(run_document(result))
         return
     console = out()
-    if result.nothing_to_do:
+    if result.nothing_to_do and not result.restored:
         at = result.current or "base"
         console.print(f"Nothing to do: {result.environment} is at {at} and in sync.")
         return
@@ -62,6 +62,11 @@ def print_run(result: RunResult, *, as_json: bool = False) -> None:
     for table_name in result.recorded:
         does = "would be recorded" if result.dry_run else "recorded"
         console.print(Text(f"{table_name}: its declared rules are {does} on it", style="dim"))
+    for back in result.restored:
+        kept = f"; {rows_of(back.kept)} break a rule that still holds and stay" if back.kept else ""
+        console.print(
+            f"{back.table}: {rows_of(back.rows)} brought back from {back.quarantine}{kept}"
+        )
     for note in result.notes:
         console.print(Text(note, style="yellow"))
     if result.dry_run:
@@ -171,6 +176,15 @@ def run_document(result: RunResult) -> RunDocument:
                 ],
             }
             for look in result.outlook
+        ],
+        "restored": [
+            {
+                "table": back.table,
+                "quarantine": back.quarantine,
+                "rows": back.rows,
+                "kept": back.kept,
+            }
+            for back in result.restored
         ],
         "notes": list(result.notes),
     }

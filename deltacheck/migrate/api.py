@@ -20,6 +20,7 @@ from deltacheck.ledger.journal import read_journal
 from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.baseline import Baseline, Folders
 from deltacheck.migrate.baseline import baseline as take_over
+from deltacheck.migrate.restore import restore_quarantined_rows
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
 from deltacheck.migrate.run import Progress, Review, Scene, pending, run, scene
@@ -138,6 +139,7 @@ def downgrade(
     project: Path | str = ".",
     session: SparkSession | None = None,
     dry_run: bool = False,
+    restore_quarantined: bool = False,
     lock_timeout: float = 0.0,
     review: Review = lambda _: None,
     progress: Progress = lambda _: None,
@@ -146,14 +148,19 @@ def downgrade(
 
     Args:
         target: ``base``, ``-1``, a revision or a prefix of one; it stays applied.
+        restore_quarantined: Also bring back the rows that the reverted revisions had moved,
+            but for those that break a rule which still holds.
 
     Raises:
         DeltacheckError: See ``deltacheck.errors``; what was done until then is recorded.
     """
     with _staged(env, project, session, progress) as stage:
-        return run(
+        result = run(
             stage, target, "downgrade", dry_run=dry_run, lock_timeout=lock_timeout, review=review
         )
+        if restore_quarantined and not dry_run:
+            return restore_quarantined_rows(stage, result)
+        return result
 
 
 def plan(

@@ -65,6 +65,21 @@ class TableOutcome:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """Quarantined rows that a downgrade brought back to their table.
+
+    Attributes:
+        rows: Rows brought back.
+        kept: Rows that break a rule which still holds; they stay in quarantine.
+    """
+
+    table: str
+    quarantine: str
+    rows: int
+    kept: int
+
+
+@dataclass(frozen=True)
 class Writer:
     """Who wrote to a table lately, as its history tells.
 
@@ -114,6 +129,7 @@ class RunResult:
         settled: Earlier runs, dead or failed, whose traces this one settled.
         current: The revision that the environment is at afterwards.
         outlook: Of a plan: what to know of each table that gets a new constraint.
+        restored: Quarantined rows that a downgrade brought back.
         notes: What to know beside it, in sentences.
     """
 
@@ -128,6 +144,7 @@ class RunResult:
     current: str | None = None
     dry_run: bool = False
     outlook: tuple[Outlook, ...] = ()
+    restored: tuple[Restored, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property

@@ -201,11 +201,13 @@ class Selection:
         rules: Rows that broke any of these rules.
         run: Rows that came with this run, batch or attempt.
         where: A condition over the source's columns.
+        revisions: Rows that an upgrade moved for one of these revisions.
     """
 
     rules: Sequence[str] = ()
     run: str | None = None
     where: str | None = None
+    revisions: Sequence[str] = ()
 
     def predicate(self, place: Holding) -> str:
         """SQL over the columns of a quarantine.
@@ -222,6 +224,9 @@ class Selection:
             run = literal(self.run)
             origins = ", ".join(map(quote, (own.RUN, own.BATCH, own.ATTEMPT)))
             parts.append(f"{run} IN ({origins})")
+        if self.revisions:
+            listed = ", ".join(map(literal, self.revisions))
+            parts.append(f"{quote(own.SOURCE)} = 'upgrade' AND {quote(own.REVISION)} IN ({listed})")
         if self.where is not None:
             where = condition(self.where, place.source).over(place.values)
             place.check("The condition", where, boolean=True)

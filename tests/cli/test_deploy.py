@@ -341,3 +341,50 @@ def test_several_environments_run_one_after_the_other(tmp_path: Path) -> None:
     found = json.loads(ran.stdout)["environments"]
     assert [entry["environment"] for entry in found] == ["a", "b"]
     assert all(entry["result"]["error"]["code"] == "engine" for entry in found)
+
+
+def test_a_downgrade_can_bring_the_rows_back(
+    any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
+) -> None:
+    """Rows that the reverted revision moved return; those of a rule that still holds stay."""
+    any_spark.sql(f"INSERT INTO {orders} VALUES (NULL, -7.0), (NULL, 7.0)")
+    before = sorted(map(str, any_spark.table(orders).collect()))
+    project = make_project(
+        tmp_path,
+        environment,
+        {
+            "0001": positive(orders),
+            "0002": f'op.add_check("{orders}", "has_id", "id IS NOT NULL", gate="50%")',
+        },
+    )
+    assert command("upgrade", "--project", project).code == 0
+    assert rows(any_spark, orders) == 8
+    ran = command("downgrade", "base", "--restore-quarantined", "--json", "--project", project)
+    assert ran.code == 0, ran.out
+    (back,) = ran.json["restored"]
+    assert (back["rows"], back["kept"]) == (4, 0)
+    assert sorted(map(str, any_spark.table(orders).collect())) == before
+    again = command("downgrade", "base", "--restore-quarantined", "--json", "--project", project)
+    assert again.json["restored"] == []
+    assert sorted(map(str, any_spark.table(orders).collect())) == before
+
+
+def test_rows_that_break_a_rule_that_still_holds_stay_in_quarantine(
+    any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
+) -> None:
+    """Reverting the second revision brings back only what the first one lets in."""
+    any_spark.sql(f"INSERT INTO {orders} VALUES (NULL, 7.0)")
+    project = make_project(
+        tmp_path,
+        environment,
+        {
+            "0001": positive(orders),
+            "0002": f'op.add_check("{orders}", "has_id", "id IS NOT NULL", gate="50%")',
+        },
+    )
+    assert command("upgrade", "--project", project).code == 0
+    ran = command("downgrade", "0001", "--restore-quarantined", "--json", "--project", project)
+    (back,) = ran.json["restored"]
+    assert (back["rows"], back["kept"]) == (1, 0)
+    assert rows(any_spark, orders) == 9
+    assert any_spark.table(f"{orders}_quarantine").where("_deltacheck_state = 'held'").count() == 2
