@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltacheck import quarantine
     from deltacheck.errors import (
         AppendOnlyError,
+        BatchError,
+        BatchQuarantined,
         BusyTableError,
         ConfigError,
         ConstraintError,
@@ -41,7 +44,10 @@ if TYPE_CHECKING:
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
+    from deltacheck.writing.guard import guard
+    from deltacheck.writing.judge import judge
     from deltacheck.writing.result import WriteResult
+    from deltacheck.writing.stream import foreach_batch
     from deltacheck.writing.write import write
 
 __version__ = "0.1.0"
@@ -49,6 +55,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "deltacheck.errors": (
         "AppendOnlyError",
+        "BatchError",
+        "BatchQuarantined",
         "BusyTableError",
         "ConfigError",
         "ConstraintError",
@@ -78,7 +86,10 @@ _HOMES = {
     "deltacheck.migrate.api": ("downgrade", "plan", "session", "status", "upgrade"),
     "deltacheck.migrate.results": ("RunResult",),
     "deltacheck.migrate.status": ("Status",),
+    "deltacheck.writing.guard": ("guard",),
+    "deltacheck.writing.judge": ("judge",),
     "deltacheck.writing.result": ("WriteResult",),
+    "deltacheck.writing.stream": ("foreach_batch",),
     "deltacheck.writing.write": ("write",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -86,6 +97,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Action",
     "AppendOnlyError",
+    "BatchError",
+    "BatchQuarantined",
     "BusyTableError",
     "ConfigError",
     "ConstraintError",
@@ -119,7 +132,11 @@ __all__ = [
     "WriteResult",
     "__version__",
     "downgrade",
+    "foreach_batch",
+    "guard",
+    "judge",
     "plan",
+    "quarantine",
     "session",
     "status",
     "upgrade",
@@ -128,6 +145,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "quarantine":
+        return import_module("deltacheck.quarantine")
     if name not in _HOME:
         raise AttributeError(f"module 'deltacheck' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

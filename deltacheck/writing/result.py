@@ -9,8 +9,9 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from deltacheck.delta.table import Commit, history, latest_version
+from deltacheck.delta.table import Commit, latest_version
 from deltacheck.names import TableName
+from deltacheck.writing.once import find_commit
 
 
 @dataclass(frozen=True)
@@ -18,37 +19,49 @@ class WriteResult:
     """What became of a batch.
 
     Attributes:
-        ok: Whether the batch is in the table.
+        ok: False where rows came and none of them is in the table, since they are in
+            quarantine.
         table: The table, as named.
-        route: ``clean``: written as it is; ``batch``: quarantined whole.
-        quarantine: Where the batch is, where it is not in the table.
+        route: ``clean``: written as it came; ``batch``: quarantined whole; ``rows``: each row
+            went where it belongs.
+        quarantine: Where bad rows are, or None where none were quarantined.
         quarantined: Rows that went to quarantine.
+        dropped: Rows that were left out, since they broke a ``drop`` rule.
         rule: The rule that Delta named, or None where it named none.
-        broken: Rule to the rows of the batch that broke it.
+        broken: Rule to the rows of the batch that broke it, warn rules included; only rules
+            that were broken.
+        batch_id: The batch's id; None: writing this batch again would write it twice.
+        repeated: Whether this id had been written before; this is what became of it then.
     """
 
     ok: bool
     table: str
-    route: Literal["clean", "batch"]
+    route: Literal["clean", "batch", "rows"]
     quarantine: str | None = None
     quarantined: int = 0
+    dropped: int = 0
     rule: str | None = None
     broken: Mapping[str, int] = field(default_factory=dict)
+    batch_id: str | None = None
+    repeated: bool = False
     _session: SparkSession | None = field(default=None, repr=False, compare=False)
-    _write: str = field(default="", repr=False, compare=False)
+    _attempt: str | None = field(default=None, repr=False, compare=False)
+    _rows: int | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _commit(self) -> Commit | None:
-        if not self.ok or self._session is None:
+        if self._session is None or self._attempt is None:
             return None
-        for entry in history(self._session, TableName.parse(self.table), limit=1000):
-            if entry.tag.get("attempt") == self._write:
-                return entry
-        return None
+        return find_commit(self._session, TableName.parse(self.table), self._attempt)
 
     @cached_property
-    def written(self) -> int:
-        """Rows that the table gained; looked up in its history when first asked for."""
+    def written(self) -> int | None:
+        """Rows that the table gained; None for a guarded write, which only its owner knows.
+
+        Looked up in the table's history when first asked for, unless it is known.
+        """
+        if self._rows is not None or self._attempt is None:
+            return self._rows
         return 0 if self._commit is None else int(self._commit.metrics.get("numOutputRows", 0))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Write a batch; when Delta refuses it for a rule, keep it in quarantine instead of dying.
+"""Write a batch; what breaks a rule goes to quarantine, and the job goes on.
 
 The first attempt is the plain write: a clean batch costs one Delta commit and nothing else.
 Only Delta's own invariant violation is routed; any other error passes through as it came.
@@ -7,24 +7,21 @@ Only Delta's own invariant violation is routed; any other error passes through a
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from deltacheck.delta.commit import Frame, Tag, commit
-from deltacheck.delta.failures import EngineFailure, Violation, failure_of, violation_of
-from deltacheck.delta.session import quiet_query_loggers
-from deltacheck.delta.table import Table, latest_version, read_table
-from deltacheck.delta.warehouse import register
-from deltacheck.errors import DeltacheckError, QuarantineError
-from deltacheck.ledger.recorded import read_recorded, recorded_quarantine
-from deltacheck.names import TableName, quote
-from deltacheck.quarantine import layout as own
-from deltacheck.quarantine.layout import ddl, quarantine_name
-from deltacheck.quarantine.move import violators_of
-from deltacheck.quarantine.place import Labels, labelled, prepare
+from deltacheck.delta.failures import EngineFailure, violation_of
+from deltacheck.delta.log import quiet_query_loggers
+from deltacheck.errors import BatchQuarantined, UsageError
+from deltacheck.writing.once import find_commit, standing
+from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
+from deltacheck.writing.route import Errand, deliver_as_is, new_attempt, repeated, route
+from deltacheck.writing.survey import looks_first, survey
+from deltacheck.writing.verdict import Refusal
+from deltacheck.writing.watch import watch
 
 log = logging.getLogger("deltacheck")
 
@@ -32,164 +29,199 @@ log = logging.getLogger("deltacheck")
 def write(
     df: DataFrame,
     table: str,
+    mode: Literal["append", "overwrite", "replace"] = "append",
+    route: Literal["batch", "rows"] = "batch",
     *,
-    options: Mapping[str, str] | None = None,
+    batch_id: object = None,
+    partition_by: str | Iterable[str] | None = None,
+    replace_where: str | None = None,
+    options: Mapping[str, object] | None = None,
+    rules: Rules | None = None,
+    keep: str | Iterable[str] = (),
     quarantine: str | None = None,
+    max_bad: str | int | None = None,
+    gate: str | int | None = None,
+    strict: bool = False,
+    create: bool = True,
     job: str | None = None,
+    on_quarantine: OnQuarantine | None = None,
 ) -> WriteResult:
-    """Append a batch to a table; if it breaks a rule, quarantine the whole batch.
-
-    Each quarantined row carries the names of all the rules that it broke (none for a good
-    row), and the batch the rule that Delta named. A quarantined batch is logged as a warning.
+    """Write a batch to a table; what breaks a rule goes to quarantine.
 
     Args:
         df: The batch.
-        table: The table, which must be there.
-        options: Options of the DataFrame writer; a ``userMetadata`` of yours is kept.
-        quarantine: Where bad batches go; default: where the table's recorded rules say, else
+        table: The table, by name or path.
+        mode: ``append``; ``overwrite`` the table, or the rows of ``replace_where``, or with
+            the option ``partitionOverwriteMode=dynamic`` the partitions that the batch has;
+            ``replace`` the table, whose columns are then those of the batch and whose rules
+            stay.
+        route: What happens to a batch with bad rows: ``batch``: it is quarantined whole;
+            ``rows``: its good rows are written and its bad rows quarantined.
+        batch_id: An id under which the batch is written once, however often it is retried.
+            Without one, a retry after a crash is the caller's business.
+        partition_by: The columns that partition a table which this write makes or replaces.
+        replace_where: SQL for the rows that an overwrite replaces; every row of the batch must
+            be one of them.
+        options: Options of the DataFrame writer; a ``userMetadata`` of yours is kept beside
+            deltacheck's own.
+        rules: Rules for this batch, by name: a SQL expression, or what a file in
+            ``constraints/`` may say about a rule. They may read columns of ``keep``, and may
+            change what happens to rows that break one of the table's own rules.
+        keep: Columns of the batch that go to quarantine with its rows, and not to the table.
+        quarantine: Where bad rows go; default: where the table's recorded rules say, else
             ``<table>_quarantine``.
+        max_bad: With ``route="rows"``: a number of rows, ``"5%"`` or ``"1/3"``; if more are
+            bad, the whole batch is quarantined after all.
+        gate: A number of rows, ``"5%"`` or ``"1/3"``; if more are bad, the write fails and
+            nothing is written anywhere. Default: the table's own gate, where it has one.
+        strict: Raise BatchQuarantined after a batch of which no row was written has been
+            quarantined.
+        create: Whether to make a table that is not there.
         job: A name for the job, kept with quarantined rows and in the table's history.
+        on_quarantine: Called with the result after rows have been quarantined; what it raises
+            is raised.
 
     Returns:
         What became of the batch.
 
     Raises:
-        QuarantineError: The batch was refused and the quarantine could not be written: the
-            batch is in neither place. Delta's refusal is attached as its cause.
-        Exception: Whatever else Spark or Delta raises passes through as it came.
+        BatchQuarantined: See ``strict``.
+        GateError: More rows are bad than a gate allows; nothing was written.
+        FailRuleError: A row breaks a ``fail`` rule; nothing was written.
+        TableNotFoundError: See ``create``.
+        BatchError: The table had the batch before, and its history no longer says what became
+            of it.
+        UsageError: The arguments contradict each other or the batch.
+        DeclarationError: A rule or a gate is malformed.
+        QuarantineError: Rows that Delta cannot refuse were to be quarantined, and cannot be.
+        PySparkException, Py4JJavaError: Whatever else Spark or Delta raises, as it came and
+            with nothing written. Its text may hold values of rows. Delta's refusal of the
+            batch is raised, with a QuarantineError as its cause, where the quarantine cannot
+            be written.
     """
+    asked = request(
+        table,
+        mode=mode,
+        route=route,
+        batch_id=batch_id,
+        partition_by=partition_by,
+        replace_where=replace_where,
+        options=options,
+        rules=rules,
+        keep=keep,
+        quarantine=quarantine,
+        max_bad=max_bad,
+        gate=gate,
+        strict=strict,
+        create=create,
+        job=job,
+        on_quarantine=on_quarantine,
+    )
+    result = perform(df, asked)
+    if asked.strict and not result.ok:
+        raise quarantined_error(result)
+    return result
+
+
+def perform(df: DataFrame, asked: Request) -> WriteResult:
+    """Write a batch as asked, and tell who wants to know.
+
+    Raises:
+        DeltacheckError, PySparkException, Py4JJavaError: As for ``write``, without ``strict``.
+    """
+    check_frame(df, asked)
     session = df.sparkSession
-    name = TableName.parse(table)
-    attempt = secrets.token_hex(8)
-    tag = Tag(attempt=attempt, job=job)
-    given = dict(options or {})
-    user = given.pop("userMetadata", None)
-    register(session, None, name)
+    with quiet_query_loggers():
+        known = survey(session, asked)
+        if known.exists:
+            _check_kept(df, asked)
+        result = _perform(Errand(session, df, asked, known, new_attempt()))
+    if not known.exists:
+        log.warning("%s was not there and has been made; no rule guards it yet", asked.table)
+    tell(result, asked)
+    return result
+
+
+def _perform(errand: Errand) -> WriteResult:
+    asked, known = errand.asked, errand.known
+    if looks_first(asked, known):
+        return route(errand)
+    watched = watch(errand.df, asked, known)
+    refusal = None
     try:
-        with quiet_query_loggers():
-            commit(session, name, Frame(df, options=given), tag=tag, user_metadata=user)
+        deliver_as_is(errand, watched.rows)
     except EngineFailure as error:
         violation = violation_of(error)
         if violation is None:
             raise
-        return _quarantined(df, session, name, tag, attempt, violation, quarantine, error)
-    return WriteResult(ok=True, table=str(name), route="clean", _session=session, _write=attempt)
-
-
-def _quarantined(
-    df: DataFrame,
-    session: SparkSession,
-    name: TableName,
-    tag: Tag,
-    attempt: str,
-    violation: Violation,
-    quarantine: str | None,
-    error: BaseException,
-) -> WriteResult:
-    try:
-        with quiet_query_loggers():
-            result = _route(df, session, name, tag, attempt, violation, quarantine)
-    except EngineFailure as problem:
-        raise QuarantineError(
-            f"{name} refused the batch for {_named(violation)}, and its quarantine could not be "
-            f"written: Spark says {failure_of(problem).condition or failure_of(problem).kind}. "
-            "The batch is in neither place.",
-            hint="Check the quarantine's place and your rights there, then write the batch again.",
-            table=str(name),
-            rule=violation.constraint,
-        ) from error
-    except DeltacheckError as problem:
-        raise problem from error
-    log.warning(
-        "%s refused a batch: %d rows are in %s; %s",
-        result.table,
-        result.quarantined,
-        result.quarantine,
-        ", ".join(f"{rule}: {rows} rows" for rule, rows in result.broken.items()),
-    )
-    return result
-
-
-def _named(violation: Violation) -> str:
-    if violation.constraint is not None:
-        return f"the rule {violation.constraint}"
-    return f"a NULL in {violation.column}"
-
-
-def _route(
-    df: DataFrame,
-    session: SparkSession,
-    name: TableName,
-    tag: Tag,
-    attempt: str,
-    violation: Violation,
-    quarantine: str | None,
-) -> WriteResult:
-    table = read_table(session, name)
-    rules = live_rules(table)
-    rule = _rule_name(violation, rules)
-    if quarantine is None:
-        bad = recorded_quarantine(table.properties) or quarantine_name(name)
-    else:
-        bad = TableName.parse(quarantine)
-    place = prepare(session, name, table.schema, bad, tag)
-    labels = Labels(
-        source="write",
-        attempt=attempt,
-        version=latest_version(session, name),
-        job=tag.job,
-        rule=rule,
-    )
-    rows = labelled(as_table(df, table), place, labels, violators_of(rules))
-    commit(session, bad, Frame(rows), tag=tag, tries=5)
-    mine = f"{quote(own.ATTEMPT)} = '{attempt}'"
-    counts = session.sql(
-        f"SELECT rule, count(*) AS rows FROM (SELECT explode_outer({quote(own.RULES)}) AS rule "
-        f"FROM {bad.sql} WHERE {mine}) GROUP BY rule"
-    ).collect()
-    broken = {row["rule"]: row["rows"] for row in counts if row["rule"] is not None}
+        refusal = Refusal(error, violation)
+    # Outside of the handler, so that no error of ours carries Delta's, which tells values.
+    if refusal is not None:
+        return route(errand, refusal)
+    if asked.batch is not None and find_commit(errand.session, asked.table, errand.attempt) is None:
+        stand = standing(errand.session, asked.table, asked.batch)
+        return route(errand, stand=stand) if stand.decision is None else repeated(errand, stand)
     return WriteResult(
-        ok=False,
-        table=str(name),
-        route="batch",
-        quarantine=str(bad),
-        quarantined=session.table(bad.sql).where(mine).count(),
-        rule=rule,
-        broken={key: broken[key] for key in rules if key in broken},
-        _session=session,
-        _write=attempt,
+        ok=True,
+        table=str(asked.table),
+        route="clean",
+        broken=watched.broken(),
+        batch_id=errand.tag().batch,
+        _session=errand.session,
+        _attempt=errand.attempt,
     )
 
 
-def live_rules(table: Table) -> dict[str, str]:
-    """The rules that a table enforces now, by name as declared where that is recorded."""
-    recorded = read_recorded(table.name, table.properties)
-    shown = {} if recorded is None else {rule.key: rule.name for rule in recorded.rules}
-    rules = {
-        shown.get(name.lower(), name): expression for name, expression in table.constraints.items()
-    }
-    for column in sorted(table.not_null):
-        path = ".".join(quote(part) for part in column)
-        rules["_".join(column) + "_not_null"] = f"{path} IS NOT NULL"
-    return rules
+def _check_kept(df: DataFrame, asked: Request) -> None:
+    if not asked.keep:
+        return
+    there = {name.lower() for name in df.sparkSession.table(asked.table.sql).columns}
+    for name in asked.keep:
+        if name.lower() in there:
+            raise UsageError(
+                f"{asked.table} has a column {name}, so it cannot be kept for quarantine alone; "
+                "nothing was written.",
+                hint="Rename the column of the batch, or take it out of keep.",
+                table=str(asked.table),
+            )
 
 
-def _rule_name(violation: Violation, rules: Mapping[str, str]) -> str | None:
-    if violation.constraint is not None:
-        wanted = violation.constraint.lower()
-        return next((name for name in rules if name.lower() == wanted), violation.constraint)
-    return None if violation.column is None else violation.column.replace(".", "_") + "_not_null"
+def tell(result: WriteResult, asked: Request) -> None:
+    """Log what became of a batch; call back where rows were quarantined."""
+    counts = ", ".join(f"{rule}: {_rows(rows)}" for rule, rows in result.broken.items())
+    if result.repeated:
+        return
+    if result.quarantined:
+        where = f"{_rows(result.quarantined)} in {result.quarantine}"
+        if result.ok:
+            log.warning(
+                "%s: bad rows of a batch are quarantined, %s; %s", result.table, where, counts
+            )
+        else:
+            log.warning("%s: nothing of a batch is written, %s; %s", result.table, where, counts)
+        if asked.on_quarantine is not None:
+            asked.on_quarantine(result)
+    elif result.dropped:
+        log.warning(
+            "%s: a batch was written without %s; %s", result.table, _rows(result.dropped), counts
+        )
+    elif result.broken:
+        log.warning("%s: a batch was written, with warnings; %s", result.table, counts)
 
 
-def as_table(df: DataFrame, table: Table) -> DataFrame:
-    """A batch as rows of the table: its columns, in its types, NULL where the batch has none."""
-    given = {name.lower(): name for name in df.columns}
-    types = {field.name.lower(): field.dataType for field in df.schema.fields}
-    columns = []
-    for field in table.schema.fields:
-        key = field.name.lower()
-        source = quote(given[key]) if key in given else "NULL"
-        if types.get(key) != field.dataType:
-            source = f"CAST({source} AS {ddl(field.dataType)})"
-        columns.append(f"{source} AS {quote(field.name)}")
-    return df.selectExpr(*columns)
+def quarantined_error(result: WriteResult) -> BatchQuarantined:
+    """The error that ``strict`` asks for."""
+    return BatchQuarantined(
+        f"{result.table} has nothing of the batch: {_rows(result.quarantined)} are in "
+        f"{result.quarantine}.",
+        hint="Look at them with `deltacheck quarantine show`.",
+        result=result,
+        table=result.table,
+        rule=result.rule,
+        violators=result.quarantined,
+        rows=result.quarantined,
+    )
+
+
+def _rows(number: int) -> str:
+    return f"{number} row" if number == 1 else f"{number} rows"

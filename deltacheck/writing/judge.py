@@ -1,0 +1,274 @@
+"""All rules on all rows of a batch, once.
+
+Each row gets the names of the rules that it breaks, in Delta's own sense: a rule is broken
+unless it is true. Rules are evaluated under the settings of the writer's session, as Delta
+does. Knows nothing of what becomes of the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from deltacheck.delta.failures import LENGTH_RULE
+from deltacheck.delta.table import Table, read_table
+from deltacheck.errors import ExpressionError, UsageError
+from deltacheck.names import literal, quote, split_path
+from deltacheck.quarantine import layout as own
+from deltacheck.rules.expression import parse_rule, same_rule
+from deltacheck.rules.model import Action, Gate, Kind, Rule
+from deltacheck.writing.request import Request, Rules, request
+from deltacheck.writing.seen import AS_IT_CAME, BATCH, Seen, seen_by, view
+from deltacheck.writing.survey import Survey, survey
+
+OUTSIDE = "_deltacheck_outside"
+"""Whether a row is not among those that the batch replaces."""
+
+_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps the declared type of a CHAR or VARCHAR column, which it reads as STRING
+(``CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY``)."""
+
+
+@dataclass(frozen=True)
+class BatchRule:
+    """A rule as a batch is judged by it.
+
+    Attributes:
+        sql: What must be true of each row.
+        action: What becomes of a row that breaks it.
+        enforced: Whether Delta enforces it.
+        column: The column that must not be null, where that is the rule.
+    """
+
+    name: str
+    sql: str
+    action: Action = Action.QUARANTINE
+    enforced: bool = True
+    column: tuple[str, ...] | None = None
+    gate: Gate | None = None
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it comes with the types of columns: the lengths of CHAR and VARCHAR."""
+        return self.name == LENGTH_RULE
+
+    @property
+    def broken(self) -> str:
+        """SQL that is true for exactly the rows that break the rule; never NULL."""
+        # On a line of its own, a comment at the end of a constraint's text stays harmless.
+        return f"(({self.sql}\n) IS NOT TRUE)"
+
+
+def batch_rules(known: Survey, table: Table | None) -> tuple[BatchRule, ...]:
+    """The rules that a batch is judged by: what the table enforces, and what is declared.
+
+    A declared rule that the table does not enforce counts where it is a warning or was given
+    with the batch; else it waits for its migration.
+
+    Raises:
+        UsageError: A rule given with the batch has the name of a constraint that says
+            something else.
+    """
+    declared = dict(known.declared)
+    rules: dict[str, BatchRule] = {}
+    for name, text in ({} if table is None else table.constraints).items():
+        rule = declared.pop(name.lower(), None)
+        rules[name.lower()] = _enforced(rule, name, text, _column_of(rule))
+    for path in sorted(() if table is None else table.not_null):
+        rule = _declared_not_null(declared, path)
+        name = "_".join(path) + "_not_null" if rule is None else rule.name
+        if rule is not None:
+            declared.pop(rule.key)
+        text = f"{'.'.join(map(quote, path))} IS NOT NULL"
+        rules.setdefault(name.lower(), _enforced(rule, name, text, path))
+    if table is not None and (lengths := _lengths(table)):
+        rule = declared.pop(LENGTH_RULE, None)
+        rules[LENGTH_RULE] = _enforced(rule, LENGTH_RULE, lengths, None)
+    for key, rule in declared.items():
+        if rule.on_violation is Action.WARN or key in known.given:
+            rules[key] = BatchRule(
+                rule.name, rule.expression, rule.on_violation, False, _column_of(rule), rule.gate
+            )
+    return tuple(rules.values())
+
+
+def _enforced(rule: Rule | None, name: str, text: str, column: tuple[str, ...] | None) -> BatchRule:
+    if rule is None:
+        return BatchRule(name, text, column=column)
+    # Delta refuses the rows, whatever the declaration would have them be.
+    warn = rule.on_violation is Action.WARN
+    action = Action.QUARANTINE if warn else rule.on_violation
+    return BatchRule(rule.name, text, action, True, column, rule.gate)
+
+
+def _column_of(rule: Rule | None) -> tuple[str, ...] | None:
+    if rule is None or rule.kind is not Kind.NOT_NULL or rule.column is None:
+        return None
+    return split_path(rule.column)
+
+
+def _declared_not_null(declared: Mapping[str, Rule], path: tuple[str, ...]) -> Rule | None:
+    wanted = tuple(part.lower() for part in path)
+    for rule in declared.values():
+        column = _column_of(rule)
+        if column is not None and tuple(part.lower() for part in column) == wanted:
+            return rule
+    return None
+
+
+def _lengths(table: Table) -> str:
+    tests = []
+    for column in table.schema.fields:
+        found = re.fullmatch(r"(?:var)?char\((\d+)\)", str(column.metadata.get(_CHAR_VARCHAR, "")))
+        if found:
+            name = quote(column.name)
+            tests.append(f"({name} IS NULL OR length({name}) <= {found[1]})")
+    return " AND ".join(tests)
+
+
+def broken_names(rules: Iterable[BatchRule]) -> str:
+    """SQL for the array of the names of the rules that a row breaks; empty for a good row."""
+    listed = list(rules)
+    if not listed:
+        return "CAST(array() AS array<string>)"
+    cases = ", ".join(f"CASE WHEN {r.broken} THEN {literal(r.name)} END" for r in listed)
+    any_broken = " OR ".join(rule.broken for rule in listed)
+    # Most rows are good: for them no array is built and searched.
+    return (
+        f"CASE WHEN {any_broken} THEN array_compact(array({cases})) "
+        "ELSE CAST(array() AS array<string>) END"
+    )
+
+
+def judged(
+    df: DataFrame, seen: Seen, rules: Iterable[BatchRule], replaces: str | None = None
+) -> DataFrame:
+    """The rows of a batch as they came, with the names of the rules that each breaks.
+
+    Args:
+        replaces: The predicate of the rows that the batch replaces: each row is told
+            whether it is outside of them.
+    """
+    marks = {own.RULES: broken_names(rules)}
+    if replaces is not None:
+        marks[OUTSIDE] = f"(({replaces}\n) IS NOT TRUE)"
+    told = [f"{sql} AS {quote(name)}" for name, sql in marks.items()]
+    if seen.as_it_came:
+        return df.selectExpr("*", *told)
+    rows = view(df, seen, f"struct(*) AS {quote(BATCH)}").selectExpr(quote(BATCH), *told)
+    return rows.selectExpr(f"{quote(BATCH)}.*", *map(quote, marks))
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a batch is judged by.
+
+    Attributes:
+        table: The table; None: there is none yet.
+        unjudged: Rules on columns whose values are not known before the write.
+    """
+
+    table: Table | None
+    seen: Seen
+    rules: tuple[BatchRule, ...]
+    unjudged: tuple[BatchRule, ...] = ()
+
+    @property
+    def lacks_mandatory(self) -> bool:
+        """Whether the batch lacks a column that may not be NULL and that nothing fills."""
+        return any(
+            rule.enforced
+            and rule.column is not None
+            and rule.column[0].lower() in self.seen.missing
+            for rule in self.rules
+        )
+
+    def rule(self, name: str | None) -> BatchRule | None:
+        """The rule of that name, in any case."""
+        key = None if name is None else name.lower()
+        return next((r for r in (*self.rules, *self.unjudged) if r.name.lower() == key), None)
+
+
+def ground(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -> Ground:
+    """Find out what a batch is to be judged by.
+
+    Raises:
+        UsageError: A rule given with the batch contradicts a constraint.
+    """
+    _check_given(known, asked)
+    table = read_table(session, asked.table) if known.exists else None
+    rules = batch_rules(known, table)
+    if table is None or asked.mode == "replace":
+        return Ground(table, AS_IT_CAME, rules)
+    seen = seen_by(session, df, table, widening=asked.evolves)
+    unjudged = [rule for rule in rules if _reads(rule, seen.unknown)]
+    return Ground(table, seen, tuple(r for r in rules if r not in unjudged), tuple(unjudged))
+
+
+def _check_given(known: Survey, asked: Request) -> None:
+    for rule in asked.rules.values():
+        text = next((t for n, t in known.constraints.items() if n.lower() == rule.key), None)
+        if text is not None and not same_rule(text, rule.expression):
+            raise UsageError(
+                f"The rule {rule.name} given with a batch for {asked.table} says something else "
+                "than the constraint of that name; nothing was written.",
+                hint="Give it another name, or change the constraint by a migration.",
+                table=str(asked.table),
+                rule=rule.name,
+            )
+
+
+def _reads(rule: BatchRule, columns: frozenset[str]) -> bool:
+    if not columns:
+        return False
+    try:
+        read = parse_rule(rule.sql).columns
+    except ExpressionError:
+        # A constraint that only Delta can read may read any column.
+        return True
+    return any(path[0].lower() in columns for path in read)
+
+
+def judge(df: DataFrame, table: str, *, rules: Rules | None = None) -> DataFrame:
+    """A batch with the names of the rules that each row breaks, for you to route.
+
+    Nothing is written and no job runs. The rules are those that ``write`` would judge by: the
+    table's constraints, its warn rules, and ``rules``.
+
+    Args:
+        df: The batch.
+        table: The table that it is meant for, which must be there.
+        rules: Further rules, as for ``write``.
+
+    Returns:
+        The batch, with the column ``_deltacheck_rules``: an array, empty for a good row.
+
+    Raises:
+        TableNotFoundError: There is no such table.
+        UsageError: The batch has a column of that name.
+    """
+    session = df.sparkSession
+    asked = request(table, rules=rules, create=False)
+    if own.RULES in {name.lower() for name in df.columns}:
+        raise UsageError(
+            f"The batch for {asked.table} has a column {own.RULES} already; it was not judged.",
+            hint="Drop the column, or judge the batch as it was before.",
+            table=str(asked.table),
+        )
+    base = ground(session, df, asked, survey(session, asked))
+    return judged(df, base.seen, base.rules)
+
+
+__all__ = [
+    "OUTSIDE",
+    "BatchRule",
+    "Ground",
+    "batch_rules",
+    "broken_names",
+    "ground",
+    "judge",
+    "judged",
+]

@@ -1,0 +1,172 @@
+"""What is known of a table before a batch is written to it, without a Spark job.
+
+Its properties hold its constraints and the rules that an upgrade recorded. A project, where
+one is configured, says more: the folder that ``DELTACHECK_PROJECT`` names, else the current
+one if it has a ``deltacheck.toml``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from deltacheck.config import load_project
+from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.table import CONSTRAINT_PREFIX, table_problem
+from deltacheck.delta.warehouse import register
+from deltacheck.errors import TableNotFoundError
+from deltacheck.ledger.recorded import read_recorded, recorded_quarantine
+from deltacheck.names import TableName
+from deltacheck.quarantine.layout import quarantine_name
+from deltacheck.rules.expression import same_rule
+from deltacheck.rules.files import read_rules
+from deltacheck.rules.model import Action, Gate, Rule, TableRules
+from deltacheck.writing.request import Request
+
+PROJECT_VARIABLE = "DELTACHECK_PROJECT"
+ENVIRONMENT_VARIABLE = "DELTACHECK_ENV"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known before a write.
+
+    Attributes:
+        exists: Whether there is such a table.
+        declared: The rules that are declared for it, those given with the batch among them,
+            by key.
+        given: The keys of those.
+        constraints: The table's CHECKs: name as stored to expression as stored.
+        gate: The table's own gate for this write.
+    """
+
+    exists: bool
+    properties: Mapping[str, str]
+    declared: Mapping[str, Rule]
+    quarantine: TableName
+    gate: Gate | None = None
+    given: frozenset[str] = frozenset()
+    constraints: Mapping[str, str] = field(default_factory=dict)
+
+    def enforces(self, rule: Rule) -> bool:
+        """Whether a CHECK of the table is this rule."""
+        return any(
+            name.lower() == rule.key or same_rule(text, rule.expression)
+            for name, text in self.constraints.items()
+        )
+
+
+def survey(session: SparkSession, asked: Request) -> Survey:
+    """Look at a table before writing to it.
+
+    Raises:
+        TableNotFoundError: There is none, and it is not to be made.
+        RuleFileError, ConfigError: The project's files cannot be read.
+    """
+    properties = read_properties(session, asked.table)
+    if properties is None and not asked.create:
+        raise TableNotFoundError(
+            f"There is no table {asked.table}; nothing was written.",
+            hint="Create it first, or leave out create=False.",
+            table=str(asked.table),
+        )
+    told = properties or {}
+    project, pattern = _project(asked.table)
+    declared = project or read_recorded(asked.table, told)
+    rules = {} if declared is None else {rule.key: rule for rule in declared.rules}
+    place = asked.quarantine
+    if place is None and pattern is not None:
+        place = quarantine_name(asked.table, pattern)
+    return Survey(
+        exists=properties is not None,
+        properties=told,
+        declared={**rules, **asked.rules},
+        quarantine=place or recorded_quarantine(told) or quarantine_name(asked.table),
+        gate=asked.gate or (None if declared is None else declared.gate),
+        given=frozenset(asked.rules),
+        constraints={
+            key[len(CONSTRAINT_PREFIX) :]: value
+            for key, value in told.items()
+            if key.startswith(CONSTRAINT_PREFIX)
+        },
+    )
+
+
+def read_properties(session: SparkSession, table: TableName) -> dict[str, str] | None:
+    """A table's properties, or None where there is no such table; no Spark job.
+
+    Raises:
+        NotDeltaError: The name is a folder of Parquet files without a Delta log.
+    """
+    try:
+        return _properties(session, table)
+    except TableNotFoundError:
+        pass
+    # A local warehouse's table that nobody has asked for in this process.
+    register(session, None, table)
+    try:
+        return _properties(session, table)
+    except TableNotFoundError:
+        return None
+
+
+def _properties(session: SparkSession, table: TableName) -> dict[str, str]:
+    try:
+        rows = session.sql(f"SHOW TBLPROPERTIES {table.sql}").collect()
+    except EngineFailure as error:
+        problem = table_problem(error, table)
+        if isinstance(problem, TableNotFoundError):
+            raise problem from None
+        raise
+    return {row["key"]: row["value"] for row in rows}
+
+
+def looks_first(asked: Request, known: Survey) -> bool:
+    """Whether a batch has to be judged before it is written, since Delta cannot refuse it.
+
+    That is so for a rule given with the batch that the table does not enforce, and for a
+    limit on rows that only a warning is for.
+    """
+    given = any(
+        rule.on_violation is not Action.WARN and not known.enforces(rule)
+        for rule in asked.rules.values()
+    )
+    warnings = [rule for rule in known.declared.values() if rule.on_violation is Action.WARN]
+    limited = any(rule.gate is not None for rule in warnings)
+    # Metrics cannot be observed on a write that makes a table.
+    unobserved = bool(warnings) and (not known.exists or asked.mode == "replace")
+    return given or limited or unobserved
+
+
+def _project(table: TableName) -> tuple[TableRules | None, str | None]:
+    folder = Path(os.environ.get(PROJECT_VARIABLE) or ".")
+    if not _is_project(folder):
+        return None, None
+    found = load_project(folder)
+    environment = found.environment(os.environ.get(ENVIRONMENT_VARIABLE))
+    rules = None
+    if found.constraints.is_dir():
+        files = sorted((str(f), f.stat().st_mtime_ns) for f in found.constraints.rglob("*.y*ml"))
+        known = _rules(found.constraints.resolve(), tuple(files), frozenset(os.environ.items()))
+        rules = known.get(table)
+    return rules, environment.quarantine
+
+
+def _is_project(folder: Path) -> bool:
+    if (folder / "deltacheck.toml").is_file():
+        return True
+    shared = folder / "pyproject.toml"
+    return shared.is_file() and "[tool.deltacheck" in shared.read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=8)
+def _rules(
+    folder: Path, files: tuple[tuple[str, int], ...], variables: frozenset[tuple[str, str]]
+) -> Mapping[TableName, TableRules]:
+    """The rules of a folder, read again when a file or a variable has changed."""
+    return read_rules(folder)

@@ -1,0 +1,71 @@
+"""Count what warn rules are for while the batch is written, without a job of its own.
+
+The counts ride along as observed metrics. A rule on a column that the batch does not have is
+left out, which the log tells: a warning must not stop a job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.functions import expr
+
+from deltacheck.rules.expression import parse_rule
+from deltacheck.rules.model import Action
+from deltacheck.writing.judge import BatchRule
+from deltacheck.writing.request import Request
+from deltacheck.writing.survey import Survey
+
+log = logging.getLogger("deltacheck")
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A batch that is counted while it is written.
+
+    Attributes:
+        rules: Metric to the name of its rule.
+    """
+
+    rows: DataFrame
+    observation: Observation | None = None
+    rules: Mapping[str, str] | None = None
+
+    def broken(self) -> dict[str, int]:
+        """Rule to the rows that broke it; only once the rows have been written."""
+        if self.observation is None or self.rules is None:
+            return {}
+        found = self.observation.get
+        return {name: found[metric] for metric, name in self.rules.items() if found[metric]}
+
+
+def watch(df: DataFrame, asked: Request, known: Survey) -> Watched:
+    """Have warn rules counted when the batch is written."""
+    warned = [rule for rule in known.declared.values() if rule.on_violation is Action.WARN]
+    if not warned:
+        return Watched(df)
+    there = {name.lower() for name in df.columns}
+    metrics, rules = [], {}
+    for number, rule in enumerate(warned):
+        lacking = [
+            path[0] for path in parse_rule(rule.expression).columns if path[0].lower() not in there
+        ]
+        if lacking:
+            log.warning(
+                "%s: the rule %s was not looked at, the batch has no column %s",
+                asked.table,
+                rule.name,
+                lacking[0],
+            )
+            continue
+        metric = f"m{number}"
+        broken = BatchRule(rule.name, rule.expression, rule.on_violation, False).broken
+        metrics.append(expr(f"count_if({broken})").alias(metric))
+        rules[metric] = rule.name
+    if not metrics:
+        return Watched(df)
+    observation = Observation()
+    return Watched(df.observe(observation, *metrics), observation, rules)
