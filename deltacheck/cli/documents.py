@@ -185,6 +185,7 @@ class StatusDocument(TypedDict):
     head: Text
     in_sync: bool
     missing: list[str]
+    restored: dict[str, int]
     rules: list[RuleDocument]
 
 

@@ -232,6 +232,9 @@ def print_status(found: Status, *, as_json: bool = False) -> None:
     console.print(table)
     for name in found.missing:
         console.print(Text(f"{name}: there is no such table", style="yellow"))
+    for name, rows in found.restored.items():
+        text = f"{name}: a RESTORE has brought back {rows_of(rows)} that its quarantine holds too"
+        console.print(Text(text, style="yellow"))
     column = found.selection.column
     if column is not None and any(rule.enforced_by == "check" for rule in found.rules):
         console.print(
@@ -250,6 +253,7 @@ def status_document(found: Status) -> StatusDocument:
         "head": found.head,
         "in_sync": found.in_sync,
         "missing": list(found.missing),
+        "restored": dict(found.restored),
         "rules": [
             {
                 "table": rule.table,

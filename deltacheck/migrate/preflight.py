@@ -17,7 +17,7 @@ from deltacheck.delta.violators import Violators, check_rules, count_violators
 from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
 from deltacheck.migrate.tasks import Task
 from deltacheck.names import TableName, split_path
-from deltacheck.quarantine.layout import environment_quarantine
+from deltacheck.quarantine.layout import check_apart, environment_quarantine
 from deltacheck.quarantine.place import check_place
 from deltacheck.revisions.operations import AddConstraint
 from deltacheck.rules.expression import same_rule
@@ -53,11 +53,13 @@ def look_at(
         TableNotFoundError, NotDeltaError: A table is missing, a view or not Delta.
         ConstraintError: A rule's name is taken by another constraint.
         ExpressionError: Spark does not accept a rule.
+        ConfigError: Two tables would share a quarantine, or one of them is another's.
         QuarantineError: A quarantine cannot take a table's rows.
         AppendOnlyError: A table with violators is append-only.
         FailRuleError, GateError: There are violators and something says stop.
     """
     names = list(dict.fromkeys(task.table for task in tasks if task.table is not None))
+    check_apart(names, environment)
     tables = {name: read_table(session, name) for name in names}
     new = {name: _new(tables[name], tasks) for name in names}
     for name, table in tables.items():

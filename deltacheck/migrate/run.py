@@ -54,6 +54,7 @@ from deltacheck.migrate.tasks import Direction, Task, tasks_of
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.move import Attempt, attempts_of, deletes_of, fence_off, settle
+from deltacheck.quarantine.place import prepare
 from deltacheck.revisions.graph import History, Revision
 from deltacheck.revisions.operations import Execute
 from deltacheck.rules.model import RuleSet
@@ -310,6 +311,13 @@ class _Act:
         return looks
 
     def _revisions(self, looks: dict[TableName, Look]) -> None:
+        for look in looks.values():
+            if look.found is not None and look.found.any:
+                # What is wrong with any quarantine shows before a row of any table moves.
+                tag = Tag(run=self.lock.run)
+                prepare(
+                    self.scene.session, look.table.name, look.table.schema, look.quarantine, tag
+                )
         for name, look in looks.items():
             until = None if self.deadline is None else self.started + self.deadline
             self.works[name] = Work(

@@ -6,7 +6,7 @@ Writes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
@@ -22,6 +22,7 @@ from deltacheck.migrate.preflight import column_path, is_enforced
 from deltacheck.migrate.run import check_unedited
 from deltacheck.migrate.selection import EVERYTHING, Selection
 from deltacheck.names import TableName
+from deltacheck.quarantine.fates import restored_rows
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.place import held_by_rule
 from deltacheck.revisions.graph import History, Revision
@@ -75,6 +76,8 @@ class Status:
         head: The newest revision of the project.
         missing: Tables that are declared or migrated and are not there.
         selection: What was asked for; the rules and the missing tables are all that meet it.
+        restored: Table to the rows held in its quarantine that are in the table again, since a
+            RESTORE has undone the run that moved them.
     """
 
     environment: str
@@ -83,6 +86,7 @@ class Status:
     rules: tuple[RuleStatus, ...]
     missing: tuple[str, ...] = ()
     selection: Selection = EVERYTHING
+    restored: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def in_sync(self) -> bool:
@@ -115,6 +119,7 @@ def read_status(
     head = history.head()
     found: list[RuleStatus] = []
     missing: list[str] = []
+    restored: dict[str, int] = {}
     for name in sorted({*applied, *target, *rules}, key=str):
         declared = rules.get(name, TableRules(name, ()))
         if not _is_asked_for(selection, declared):
@@ -125,13 +130,16 @@ def read_status(
             table = None
             missing.append(str(name))
         quarantine = environment_quarantine(name, environment)
+        held = {} if table is None else held_by_rule(session, name, quarantine)
+        if held and (back := restored_rows(session, name, quarantine)):
+            restored[str(name)] = back
         sides = _Sides(
             session,
             table,
             declared,
             applied.get(name, {}),
             target.get(name, {}),
-            {} if table is None else held_by_rule(session, name, quarantine),
+            held,
             cache(lambda name=name: commits_of(session, name)),
         )
         found += [one for one in _of_table(sides) if _is_meant(selection, declared, one)]
@@ -142,6 +150,7 @@ def read_status(
         rules=tuple(found),
         missing=tuple(missing),
         selection=selection,
+        restored=restored,
     )
 
 

@@ -87,6 +87,21 @@ def read_fates(
     )
 
 
+def restored_rows(session: SparkSession, source: TableName, quarantine: TableName) -> int:
+    """How many held rows of a quarantine are in the table again: a RESTORE brought them back."""
+    found = session.sql(
+        f"SELECT {quote(own.ATTEMPT)} AS attempt, min({quote(own.VERSION)}) AS version, "
+        f"count(*) AS rows FROM {quarantine.sql} "
+        f"WHERE {quote(own.SOURCE)} = '{own.UPGRADE}' AND {quote(own.STATE)} = '{own.HELD}' "
+        f"GROUP BY {quote(own.ATTEMPT)}"
+    ).collect()
+    if not found:
+        return 0
+    versions = {row["attempt"]: row["version"] for row in found}
+    back = restored_attempts(session, source, versions)
+    return sum(row["rows"] for row in found if row["attempt"] in back)
+
+
 def restored_attempts(
     session: SparkSession, source: TableName, attempts: Mapping[str, int]
 ) -> frozenset[str]:
