@@ -6,10 +6,12 @@ on a session and asks at most whether it is one of Spark Connect. Knows nothing 
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import re
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -78,10 +80,11 @@ _UNSET_PREFIXES = (
     "spark.databricks.delta.properties.defaults.",
 )
 
-# One first try and two more, half a second apart: a server that starts is met, and nothing
-# listening is told in seconds.
-_CONNECT_RETRIES = 2
-_CONNECT_WAIT_MS = 500
+# Retries, and the longest wait between two in milliseconds. A first call: two more tries, so
+# that nothing listening is told in seconds. Later ones: about a minute in all, in place of
+# PySpark's ten, since a server that was away for longer has forgotten the session.
+_FIRST = (2, 500)
+_LATER = (8, 15_000)
 
 
 def open_session(environment: Environment) -> SparkSession:
@@ -115,13 +118,16 @@ def open_session(environment: Environment) -> SparkSession:
 
 
 def _connect(environment: Environment) -> SparkSession:
+    session = None
     try:
         session = SparkSession.builder.remote(environment.spark).create()
-        with _hasty(session):
+        _try_again(session, *_FIRST)
+        with _without_retry_warning():
             # The first call that needs a server.
             str(session.version)
-        return session
     except PySparkException as error:
+        if session is not None:
+            leave(session)
         # What follows the address can be a token.
         address = environment.spark.partition("/;")[0]
         raise EngineError(
@@ -129,30 +135,40 @@ def _connect(environment: Environment) -> SparkSession:
             f"{environment.name!r} names: {_reason(error)}; nothing was done.",
             hint="Start the server, or correct the address.",
         ) from None
+    return _own(session)
+
+
+def _own(session: SparkSession) -> SparkSession:
+    """Make a new session one that never keeps its process waiting for a server that is gone.
+
+    At the end of a process PySpark's own clean-up would wait as patiently as any other call.
+    """
+    _try_again(session, *_LATER)
+    opened = weakref.ref(session)
+
+    def end() -> None:
+        left = opened()
+        if left is not None:
+            leave(left)
+
+    atexit.register(end)
+    return session
+
+
+def _try_again(session: SparkSession, times: int, longest: int) -> None:
+    """Bound how often calls that reach no server are tried again."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    policy = DefaultPolicy(max_retries=times, max_backoff=longest)
+    session.client.set_retry_policies([policy])
 
 
 @contextmanager
-def _hasty(session: SparkSession) -> Iterator[None]:
-    """Let calls that reach no server fail in seconds, where they would try for minutes."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    patient = session.client.get_retry_policies()
-    hasty = DefaultPolicy(
-        max_retries=_CONNECT_RETRIES,
-        initial_backoff=_CONNECT_WAIT_MS,
-        max_backoff=_CONNECT_WAIT_MS,
-        jitter=0,
-    )
-    session.client.set_retry_policies([hasty])
-    try:
-        with warnings.catch_warnings():
-            # PySpark warns that it has given up, and then raises.
-            warnings.filterwarnings("ignore", message=".*RETRIES_EXCEEDED")
-            yield
-    except PySparkException:
-        session.stop()
-        raise
-    session.client.set_retry_policies(patient)
+def _without_retry_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        # PySpark warns that it has given up, and then raises.
+        warnings.filterwarnings("ignore", message=".*RETRIES_EXCEEDED")
+        yield
 
 
 def _reason(error: Exception) -> str:
@@ -213,7 +229,7 @@ def sibling(session: SparkSession) -> SparkSession:
             return session
         # Spark 4.2 forgets to give it this, and its stop() asks for it.
         clone.release_session_on_close = True
-        return cast(SparkSession, clone)
+        return _own(cast(SparkSession, clone))
     other = session.newSession()
     began = _explicit(other)
     for key, value in _explicit(session).items():
@@ -257,7 +273,9 @@ def leave(session: SparkSession) -> None:
     process ends. A classic one is this process's Spark, which stays for the next caller.
     """
     if is_connect(session):
-        session.stop()
+        _try_again(session, *_FIRST)
+        with _without_retry_warning():
+            session.stop()
 
 
 def verdict_settings(session: SparkSession) -> dict[str, str | None]:

@@ -26,6 +26,7 @@ from deltacheck.delta.session import (
     verdict_settings,
 )
 from deltacheck.errors import ConfigError, EngineError
+from tests.harness.connect_server import connect_server
 from tests.harness.processes import run_python
 
 ZONE = "spark.sql.session.timeZone"
@@ -314,6 +315,29 @@ def test_a_session_of_others_is_left_alone(tmp_path: Path) -> None:
     assert second == "3"
     assert "DeltaCatalog" in third
     assert "start a new process" in third
+
+
+@pytest.mark.slow
+@pytest.mark.connect
+def test_a_process_ends_although_its_server_is_gone(tmp_path: Path) -> None:
+    """PySpark's own clean-up at exit would wait for ten minutes."""
+    with connect_server(tmp_path) as server:
+        code, out, err = run_python(
+            f"""
+            import os, signal
+            from deltacheck.config import Environment
+            from deltacheck.delta.session import open_session, sibling
+
+            session = open_session(Environment("far", spark={server.url!r}))
+            other = sibling(session)
+            print(session.range(3).count() + other.range(3).count())
+            # PySpark says in the background that it has read the results.
+            print(session.conf.get("spark.app.name") == other.conf.get("spark.app.name"))
+            os.killpg({server.process.pid}, signal.SIGKILL)
+            """,
+            seconds=150,
+        )
+    assert (code, out, err) == (0, "6\nTrue\n", "")
 
 
 @pytest.mark.slow

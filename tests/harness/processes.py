@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -36,13 +37,21 @@ def start_python(
 
 
 def run_python(
-    code: str, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+    code: str,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    seconds: float = 300,
 ) -> tuple[int, str, str]:
-    """Run Python on ``code`` to its end.
+    """Run Python on ``code`` to its end; fail, and kill its group, when that takes too long.
 
     Returns:
         Exit code, standard output, standard error.
     """
     with start_python(code, environ=environ, cwd=cwd) as process:
-        out, err = process.communicate(timeout=300)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     return process.returncode, out, err
