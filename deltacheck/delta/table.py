@@ -138,6 +138,21 @@ def read_table(session: SparkSession, table: TableName) -> Table:
     )
 
 
+def read_properties(session: SparkSession, table: TableName) -> dict[str, str]:
+    """A table's properties alone; unlike all of its metadata they cost no look at its files.
+
+    Raises:
+        TableNotFoundError: There is no such table.
+        NotDeltaError: It is a view.
+    """
+    register(session, None, table)
+    try:
+        rows = session.sql(f"SHOW TBLPROPERTIES {table.sql}").collect()
+    except EngineFailure as error:
+        raise table_problem(error, table) from None
+    return {row["key"]: row["value"] for row in rows}
+
+
 def exists(session: SparkSession, table: TableName) -> bool:
     """Whether there is a Delta table of that name.
 

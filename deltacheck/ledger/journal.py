@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import exists, read_table
+from deltacheck.delta.table import exists, read_properties
 from deltacheck.delta.warehouse import create_schema
 from deltacheck.errors import LedgerError, TableNotFoundError
 from deltacheck.names import TableName, literal, quote, split_path
@@ -255,11 +255,11 @@ def read_journal(session: SparkSession, environment: Environment) -> Journal:
     """
     name = journal_name(environment)
     try:
-        table = read_table(session, name)
+        properties = read_properties(session, name)
     except TableNotFoundError:
         return Journal(None, ())
-    _check_format(table.properties.get(_FORMAT_KEY), name)
-    return Journal(table.properties[_ID_KEY], tuple(_entries(session.table(name.sql))))
+    _check_format(properties.get(_FORMAT_KEY), name)
+    return Journal(properties[_ID_KEY], tuple(_entries(session.table(name.sql))))
 
 
 def _check_format(text: str | None, name: TableName) -> None:

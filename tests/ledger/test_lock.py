@@ -20,7 +20,7 @@ from deltacheck.migrate.results import RunResult
 from deltacheck.revisions.graph import History
 from tests.migrate.bench import Bench, Killed, chain, moments
 
-WAIT = 120
+WAIT = 600
 """Seconds after which a test gives up on another thread."""
 
 

@@ -212,7 +212,7 @@ def _literal(value: object, kind: str) -> str:
 
 @pytest.mark.slow
 @settings(
-    max_examples=25,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
