@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from deltacheck.demo import shop
-from tests.docs.test_readme import ROOT, blocks
+from tests.docs.test_readme import README, ROOT, blocks
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 
@@ -47,6 +47,19 @@ def test_the_steps_of_the_workflow_run(project: Path) -> None:
     ours = [step.replace("--env prod", "--env local") for step in steps if "pip" not in step]
     assert len(ours) == 3
     ran = _shell("\n".join(ours), project)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
+def test_what_the_readme_does_at_a_terminal_and_in_a_job(tmp_path: Path) -> None:
+    """Each line of the README's script exits with 0, and so does its job after an upgrade."""
+    folder = tmp_path / "shop"
+    shop.make_project(folder)
+    subprocess.run([sys.executable, "-c", FILL], cwd=folder, check=True)
+    ran = _shell(blocks(README, "run")["terminal.sh"], folder)
+    assert ran.returncode == 0, ran.stderr
+    job = f"deltacheck upgrade --yes\npython - <<'EOF'\n{blocks(README, 'run')['job.py']}\nEOF"
+    ran = _shell(job, folder)
     assert ran.returncode == 0, ran.stderr
 
 
