@@ -214,10 +214,9 @@ def print_status(found: Status, *, as_json: bool = False) -> None:
     )
     before = None
     for rule in found.rules:
-        shown = f"{rule.expression}\n{rule.note}" if rule.note else rule.expression
-        expression = Text(shown)
+        expression = Text(rule.expression)
         if rule.kind == "not_null":
-            expression = Text(shown.replace(" IS NOT NULL", "  NOT NULL", 1))
+            expression = Text(rule.expression.replace(" IS NOT NULL", "  NOT NULL", 1))
         by = {"check": "CHECK", "not_null": "NOT NULL", None: ""}[rule.enforced_by]
         table.add_row(
             rule.table if rule.table != before else "",
@@ -230,6 +229,11 @@ def print_status(found: Status, *, as_json: bool = False) -> None:
         )
         before = rule.table
     console.print(table)
+    for rule in found.rules:
+        if rule.note:
+            line = state(rule.state)
+            line.append(f"  {rule.table}.{rule.rule}: {rule.note}", style="default not bold")
+            console.print(line, soft_wrap=True)
     for name in found.missing:
         console.print(Text(f"{name}: there is no such table", style="yellow"))
     for name, rows in found.restored.items():

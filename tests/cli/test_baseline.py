@@ -12,19 +12,19 @@ from tests.cli.projects import command
 from tests.cli.shop import Shop
 
 
-def test_a_whole_schema_is_taken_over(session: SparkSession, shop: Shop) -> None:
+def test_a_whole_schema_is_taken_over(any_spark: SparkSession, shop: Shop) -> None:
     """CHECK and NOT NULL, names kept; what cannot be a rule is left and said; then in sync."""
-    session.sql(
+    any_spark.sql(
         f"CREATE TABLE {shop.orders} (id INT NOT NULL, amount INT, status STRING, tags ARRAY<INT>, "
         "address STRUCT<zip: STRING NOT NULL>) USING delta TBLPROPERTIES ("
         "'delta.constraints.StatusKnown' = \"status IN ('a', 'it''s')\","
         "'delta.constraints.lambda' = 'exists(tags, x -> x > 0)')"
     )
-    session.sql(f"ALTER TABLE {shop.orders} ADD CONSTRAINT amount_positive CHECK (amount>0)")
-    session.sql(f"ALTER TABLE {shop.orders} ADD CONSTRAINT here CHECK (status IS NOT NULL)")
+    any_spark.sql(f"ALTER TABLE {shop.orders} ADD CONSTRAINT amount_positive CHECK (amount>0)")
+    any_spark.sql(f"ALTER TABLE {shop.orders} ADD CONSTRAINT here CHECK (status IS NOT NULL)")
     bare = f"{shop.database}.bare"
-    session.sql(f"CREATE TABLE {bare} (id INT) USING delta")
-    version = latest_version(session, TableName.parse(shop.orders))
+    any_spark.sql(f"CREATE TABLE {bare} (id INT) USING delta")
+    version = latest_version(any_spark, TableName.parse(shop.orders))
 
     done = command("baseline", "--schema", shop.database, "--json")
     assert done.code == 0, done.err
@@ -39,7 +39,7 @@ def test_a_whole_schema_is_taken_over(session: SparkSession, shop: Shop) -> None
     left = {(one["table"], one["rule"]) for one in done.json["left"]}
     assert left == {(shop.orders, "lambda"), (bare, None)}
     assert done.json["files"] == ["constraints/orders.yml", "versions/0001_baseline.py"]
-    assert latest_version(session, TableName.parse(shop.orders)) == version
+    assert latest_version(any_spark, TableName.parse(shop.orders)) == version
 
     status = command("status", "--check", "--json")
     assert status.code == 0
