@@ -24,7 +24,7 @@ def print_run(result: RunResult, *, as_json: bool = False) -> None:
     console = out()
     if result.nothing_to_do and not result.restored:
         at = result.current or "base"
-        console.print(f"Nothing to do: {result.environment} is at {at} and in sync.")
+        console.print(f"Nothing to do: {result.environment} is at {at}.")
         return
     for run in result.settled:
         console.print(

@@ -230,7 +230,7 @@ def _take(table: Table, left: list[Left]) -> Iterator[Taken]:
                 raise DeclarationError("its name differs from another one's only in case")
             if name.lower().endswith(TEMPORARY):
                 raise DeclarationError("it stands in for one that an upgrade was replacing")
-            rule = _rule(name, expression)
+            rule = rule_of_check(name, expression)
         except DeclarationError as error:
             left.append(Left(table.name, name, error.message.rstrip(".")))
             continue
@@ -245,7 +245,7 @@ def _take(table: Table, left: list[Left]) -> Iterator[Taken]:
     yield from taken.values()
 
 
-def _rule(name: str, expression: str) -> Rule:
+def rule_of_check(name: str, expression: str) -> Rule:
     """The rule that a CHECK is, its name kept.
 
     Raises:
@@ -343,4 +343,13 @@ def rules_text(table: TableName, rules: Iterable[Rule]) -> str:
     return f"# Taken over from the table by `deltacheck baseline`.\n{text}"
 
 
-__all__ = ["Baseline", "Folders", "Left", "Taken", "baseline", "rules_text", "tables_of"]
+__all__ = [
+    "Baseline",
+    "Folders",
+    "Left",
+    "Taken",
+    "baseline",
+    "rule_of_check",
+    "rules_text",
+    "tables_of",
+]

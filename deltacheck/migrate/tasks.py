@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal
 
+from deltacheck.migrate.selection import Selection
 from deltacheck.names import TableName, quote
 from deltacheck.revisions.graph import Revision
 from deltacheck.revisions.operations import (
@@ -138,20 +138,20 @@ def selection(tables: Iterable[str], tags: Iterable[str], rules: RuleSet) -> Cal
 
     Args:
         tables: Patterns of table names, ``*`` and ``?`` among them; none: all tables.
-        tags: Tags of rules as declared; none: all rules.
+        tags: Tags of rules, or of their tables, as declared; none: all rules.
     """
-    patterns, wanted = [pattern.casefold() for pattern in tables], set(tags)
+    asked = Selection(tuple(tables), tuple(tags))
 
     def chosen(task: Task) -> bool:
-        if patterns:
-            name = "" if task.table is None else str(task.table).casefold()
-            if not any(fnmatchcase(name, pattern) for pattern in patterns):
-                return False
-        if not wanted:
+        if asked.everything:
             return True
-        declared = None if task.table is None else rules.get(task.table)
+        if task.table is None or not asked.has_table(task.table):
+            return False
+        if not asked.by_declaration:
+            return True
+        declared = rules.get(task.table)
         rule = None if declared is None or task.rule is None else declared.rule(task.rule)
-        return rule is not None and not wanted.isdisjoint(rule.tags)
+        return declared is not None and rule is not None and asked.has_rule(declared, rule)
 
     return chosen
 
