@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.harness.connect_server import SHORT_LIVED
+
 REPOSITORY = Path(__file__).parent.parent.parent
 
 
@@ -24,6 +26,7 @@ def start_python(
     """
     variables = dict(os.environ if environ is None else environ)
     variables["PYTHONPATH"] = str(REPOSITORY)
+    variables["JAVA_TOOL_OPTIONS"] = f"{variables.get('JAVA_TOOL_OPTIONS', '')} {SHORT_LIVED}"
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         stdin=subprocess.DEVNULL,
