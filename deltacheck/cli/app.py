@@ -16,11 +16,14 @@ from deltacheck.cli import deploy, doctor_, existing, files, quarantine, revisio
 from deltacheck.cli.environments import run_each
 from deltacheck.cli.options import hoisted
 from deltacheck.cli.output import err, print_error
-from deltacheck.errors import DeltacheckError, UsageError
+from deltacheck.errors import DeltacheckError, EngineError, UsageError
 
 # Typer's errors of usage. Newer versions bring a click of their own, older ones need the
 # package of that name, so the class is found by the subclass that both export.
 _USAGE = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
+
+_ENGINE = ("pyspark", "delta", "py4j", "grpc", "pandas", "pyarrow")
+"""Packages that the extras bring; the base install leaves them to the cluster."""
 
 app = typer.Typer(
     name="deltacheck",
@@ -60,6 +63,16 @@ def _run(given: list[str]) -> int:
     except DeltacheckError as error:
         print_error(error, as_json=as_json)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in _ENGINE:
+            raise
+        problem = EngineError(
+            f"This command needs Spark, and this Python has no {error.name}; nothing was done.",
+            hint='Install "deltacheck[local]", which brings Spark, Delta and Java, or '
+            '"deltacheck[connect]" for a Spark Connect server.',
+        )
+        print_error(problem, as_json=as_json)
+        return problem.exit_code
     except _USAGE as error:
         if not as_json:
             error.show()
