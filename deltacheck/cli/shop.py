@@ -48,7 +48,7 @@ def demo(folder: Folder = Path("deltacheck-demo"), quiet: Quiet = False) -> None
         print_status(found)
         _say("In a job", 'deltacheck.write(df, "shop.orders") appends a batch:')
         good = write(shop.batch(session, "good"), "shop.orders", job="demo")
-        out().print(f"  a good batch: {rows_of(good.written)} written, version {good.version}")
+        out().print(f"  a good batch: {rows_of(good.written or 0)} written, version {good.version}")
         bad = write(shop.batch(session, "bad"), "shop.orders", job="demo")
         reasons = ", ".join(f"{rule} ({rows_of(rows)})" for rule, rows in bad.broken.items())
         out().print(
