@@ -117,12 +117,6 @@ def test_tables_announced_later_are_the_runs_too() -> None:
     )
 
 
-@pytest.fixture
-def bench(request: pytest.FixtureRequest) -> Bench:
-    names = ("session", "environment", "database")
-    return Bench(*(request.getfixturevalue(name) for name in names))
-
-
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [("'a' = 'b'", "not a journal"), ("'deltacheck.format' = '99'", "has format 99")],

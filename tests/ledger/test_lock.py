@@ -24,12 +24,6 @@ WAIT = 600
 """Seconds after which a test gives up on another thread."""
 
 
-@pytest.fixture
-def bench(request: pytest.FixtureRequest) -> Bench:
-    names = ("session", "environment", "database")
-    return Bench(*(request.getfixturevalue(name) for name in names))
-
-
 def take(bench: Bench, *, timeout: float = 0.0, lease: timedelta = locks.LEASE) -> Iterator[Lock]:
     """Take the lock, as a run would."""
     with locked(

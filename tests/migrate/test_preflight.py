@@ -12,7 +12,7 @@ FUNCTIONS = [
     "luhn_check(s) OR s = 'a-b'",
     "array_size(split(s, '-')) = 2",
     "btrim(s) = s AND s LIKE 'a%'",
-    "to_number(s, '999') IS NULL AND s = 'a-b'",
+    "regexp_count(s, '-') = 1 AND s LIKE 'a%'",
     "try_to_timestamp(s) IS NULL AND equal_null(s, 'a-b')",
 ]
 
