@@ -85,9 +85,7 @@ class Project:
         return self.environments[wanted]
 
 
-def load_project(
-    path: Path | str = ".", *, environ: Mapping[str, str] | None = None
-) -> Project:
+def load_project(path: Path | str = ".", *, environ: Mapping[str, str] | None = None) -> Project:
     """Read the project of a folder.
 
     Args:
@@ -135,9 +133,7 @@ def _project(
             hint='Add one, for example [env.local] with spark = "local" and '
             'warehouse = "warehouse".',
         )
-    known = {
-        name: _environment(folder, file, name, entry) for name, entry in environments.items()
-    }
+    known = {name: _environment(folder, file, name, entry) for name, entry in environments.items()}
     default = _text(values, "default_env", file, "") or next(iter(known))
     if default not in known:
         raise ConfigError(

@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,7 +51,7 @@ json.dump({
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, Any]]]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
     """What the demo printed, and what was found in its folder afterwards."""
     folder = tmp_path_factory.mktemp("demo") / "shop"
     made = subprocess.run(
@@ -67,7 +65,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[s
         [sys.executable, "-c", AFTERWARDS], cwd=folder, capture_output=True, text=True, check=False
     )
     assert looked.returncode == 0, looked.stderr
-    yield made.stdout, json.loads(looked.stdout)
+    return made.stdout, json.loads(looked.stdout)
 
 
 def test_the_demo_shows_that_no_row_is_lost(demo: tuple[str, dict[str, Any]]) -> None:

@@ -124,8 +124,26 @@ _INT_LITERALS = st.sampled_from(
     ["0", "1", "-1", "2", "3L", "7S", "- 2", "2147483647", "-2147483648", "9223372036854775807L"]
 ).map(_other)
 _STRING_LITERALS = st.sampled_from(
-    ["''", "'a'", "'A'", "' a '", "'It\\'s'", '"It\'s"', "'It''s'", "'%'", "'a_b'", "'\\\\'"]
-    + ["'é'", "'a\\tb'", "'--'", "'/*'", "r'\\d'", "'null'", "'a' 'b'", "'\\u0041'"]
+    [
+        "''",
+        "'a'",
+        "'A'",
+        "' a '",
+        "'It\\'s'",
+        '"It\'s"',
+        "'It''s'",
+        "'%'",
+        "'a_b'",
+        "'\\\\'",
+        "'é'",
+        "'a\\tb'",
+        "'--'",
+        "'/*'",
+        "r'\\d'",
+        "'null'",
+        "'a' 'b'",
+        "'\\u0041'",
+    ]
 ).map(_other)
 _PATTERNS = st.sampled_from(["'%'", "''", "'a%'", "'%\\_%'", "'_'", "'It%'", "'%\\\\\\\\'"]).map(
     _other
@@ -197,8 +215,16 @@ _timestamps: st.SearchStrategy[Words] = st.one_of(
 )
 
 _alike = st.sampled_from(
-    [(_integers, _integers), (_integers, _doubles), (_doubles, _doubles), (_decimals, _decimals)]
-    + [(_decimals, _integers), (_strings, _strings), (_dates, _dates), (_timestamps, _timestamps)]
+    [
+        (_integers, _integers),
+        (_integers, _doubles),
+        (_doubles, _doubles),
+        (_decimals, _decimals),
+        (_decimals, _integers),
+        (_strings, _strings),
+        (_dates, _dates),
+        (_timestamps, _timestamps),
+    ]
 )
 _pairs = _alike.flatmap(lambda kinds: st.tuples(*kinds))
 
@@ -316,8 +342,14 @@ _rows: dict[str, st.SearchStrategy[Any]] = {
         [0.0, -0.0, 1.0, -1.5, 1e308, 5e-324, float("nan"), float("inf"), float("-inf")]
     ),
     "p": st.sampled_from(
-        [Decimal(0), Decimal("1.5"), Decimal("-1"), Decimal("0.0000000001")]
-        + [Decimal("9" * 28 + "." + "9" * 10), Decimal("-" + "9" * 28 + "." + "9" * 10)]
+        [
+            Decimal(0),
+            Decimal("1.5"),
+            Decimal("-1"),
+            Decimal("0.0000000001"),
+            Decimal("9" * 28 + "." + "9" * 10),
+            Decimal("-" + "9" * 28 + "." + "9" * 10),
+        ]
     ),
     "s": st.sampled_from(
         ["", "a", "A", " a ", "It's", "Its", 'say "x"', "%", "a_b", "\\", "12", "é", "a\tb"]
