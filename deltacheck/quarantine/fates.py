@@ -28,11 +28,14 @@ class Fates:
         restored: Attempts that a RESTORE has undone: their rows are in the table again.
         unsettled: Runs that are under way, or died and have not been settled.
         unknown: Runs that the environment's journal does not know.
+        seen: All runs that had held rows at that time; None: nobody looked. Rows of another run
+            have come since, from one that may be under way.
     """
 
     restored: frozenset[str] = frozenset()
     unsettled: frozenset[str] = frozenset()
     unknown: frozenset[str] = frozenset()
+    seen: frozenset[str] | None = None
 
     @property
     def is_restored(self) -> str:
@@ -42,7 +45,11 @@ class Fates:
     @property
     def is_unsettled(self) -> str:
         """SQL that is true for a row of an unsettled run."""
-        return _moved_by(own.RUN, self.unsettled)
+        known = _moved_by(own.RUN, self.unsettled)
+        if self.seen is None:
+            return known
+        moved = f"{quote(own.SOURCE)} = '{own.UPGRADE}'"
+        return f"({known} OR ({moved} AND NOT {_moved_by(own.RUN, self.seen)}))"
 
     @property
     def is_unknown(self) -> str:
@@ -75,7 +82,7 @@ def read_fates(
         "GROUP BY ALL"
     ).collect()
     if not rows:
-        return Fates()
+        return Fates(seen=frozenset())
     journal = read_journal(session, environment)
     runs = {row["run"] for row in rows}
     return Fates(
@@ -84,6 +91,7 @@ def read_fates(
         ),
         unsettled=frozenset(runs & {run.run for run in journal.unsettled}),
         unknown=frozenset(runs - {run.run for run in journal.runs}),
+        seen=frozenset(runs),
     )
 
 

@@ -10,11 +10,15 @@ import pytest
 from delta.exceptions import ConcurrentAppendException
 
 from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.session import verdict_session
 from deltacheck.errors import BusyTableError, ConstraintError, FailRuleError, GateError
 from deltacheck.migrate import enforce
+from deltacheck.names import TableName
+from deltacheck.quarantine.holding import Desk, Selection, holding
+from deltacheck.quarantine.releasing import release_rows
 from deltacheck.revisions.graph import History
 from deltacheck.revisions.recorder import Op
-from tests.migrate.bench import Bench, Rows, chain, moments
+from tests.migrate.bench import Bench, Killed, Rows, chain, moments
 
 COLUMNS = "id INT, amount DOUBLE"
 START = "VALUES (1, 5.0), (2, -1.0), (2, -1.0), (3, CAST(NULL AS DOUBLE))"
@@ -285,3 +289,34 @@ def test_a_constant_appender(bench: Bench, orders: str) -> None:
         stop.set()
         thread.join()
     assert_clean(bench, orders, written)
+
+
+@pytest.mark.slow
+def test_a_release_claims_no_row_of_a_run_that_began_meanwhile(bench: Bench, orders: str) -> None:
+    """Rows that a run has copied, and not yet deleted, are not written back to the table.
+
+    Kind of bug: a release that had looked before claimed them, so they were in the table twice.
+    """
+    bench.upgrade(positive(orders))
+    bench.session.sql(f"INSERT INTO {orders} VALUES (9, 9.0)")
+    history = chain(
+        lambda op: op.add_check(orders, "amount_positive", "amount > 0", gate="100%"),
+        lambda op: op.add_check(orders, "id_small", "id < 9", gate="100%"),
+    )
+
+    def die(number: int, when: str, what: str) -> None:
+        if (when, what) == BEFORE_DELETE:
+            raise Killed
+
+    def die_with_a_copy() -> None:
+        with moments(die), pytest.raises(Killed):
+            bench.upgrade(history)
+
+    name = TableName.parse(orders)
+    claiming = once(("before", "orders_quarantine claim"), die_with_a_copy)
+    with moments(claiming), verdict_session(bench.session) as ours:
+        place = holding(Desk(ours, bench.session, bench.environment), name)
+        release_rows(place, bench.session, Selection(), repairs=["amount = abs(amount)"])
+    bench.upgrade(history)
+    assert bench.rows(orders) == Counter({"(1, 5.0)": 1, "(2, 1.0)": 2})
+    assert bench.held(orders) == Counter({"(3, None)": 1, "(9, 9.0)": 1})
