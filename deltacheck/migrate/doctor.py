@@ -140,7 +140,7 @@ def _rules(exam: Exam, project: Project) -> RuleSet:
         exam.say("rules", f"{where}: {first.message}{more}", "broken", hint)
     else:
         number = sum(len(table.rules) for table in rules.values())
-        exam.say("rules", f"{number} of {len(rules)} tables")
+        exam.say("rules", f"{number} for {len(rules)} tables" if rules else "none yet")
     return rules
 
 

@@ -28,7 +28,7 @@ from deltacheck.quarantine.place import check_place
 from deltacheck.revisions.state import state_after
 
 _CATALOG = "spark.sql.catalog.spark_catalog"
-_JARS = ("spark.driver.extraClassPath", "spark.jars", "spark.jars.packages")
+_JARS = ("spark.driver.extraClassPath", "spark.jars")
 
 
 def examine(exam: Exam, scene: Scene, *, write: bool) -> None:
@@ -73,11 +73,11 @@ def _delta(exam: Exam, session: SparkSession) -> bool:
 
 
 def _delta_version(session: SparkSession) -> str:
+    """What the session's settings tell of Delta's version, and where its jar is."""
     for setting in _JARS:
-        text = session.conf.get(setting, None) or ""
-        if match := re.search(r"([^,;:]*)delta-spark_[\d._]+[-:](\d+\.\d+\.\d+)", text):
-            folder = Path(match[1]).as_posix() if "/" in match[1] else ""
-            return f"{match[2]}, jars in {folder}" if folder else match[2]
+        for entry in re.split(rf"[,{os.pathsep}]", session.conf.get(setting, None) or ""):
+            if match := re.search(r"delta-spark_[\d._]+-(\d+\.\d+\.\d+)\.jar$", entry):
+                return f"{match[1]}, jars in {Path(entry).parent}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,8 @@ def test_a_sound_environment_is_well(
     assert states(ran) == dict.fromkeys(names, "ok")
     found = {check["name"]: check["found"] for check in ran.json["checks"]}
     assert found["migrations"] == "1, head 0001"
+    if environment.spark == "local":
+        assert re.fullmatch(r"\d+\.\d+\.\d+, jars in \S+", found["delta"])
     assert found["tables"] == "1 of 1 is there and can be worked on"
     assert found["spark"].startswith(any_spark.version)
     tables = any_spark.sql(f"SHOW TABLES IN {environment.schema}").collect()
