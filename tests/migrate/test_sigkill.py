@@ -21,6 +21,10 @@ from tests.harness.processes import REPOSITORY
 MOMENTS = 14
 """Moments of a run with one table and one revision."""
 
+LOCAL_MOMENTS = (3, 5, 7, 9, 11)
+"""After the lock was taken, the quarantine made, the copy, the DELETE, the ALTER: each costs a
+start of Java here, and every moment is tried over Connect."""
+
 DONE = {
     "left": {"(1, 5.0)": 1},
     "held": {"(2, -1.0)": 2, "(3, None)": 2},
@@ -78,11 +82,11 @@ def chain_of(
 
 
 @pytest.mark.slow
-def test_killed_at_every_moment_of_an_upgrade_in_a_local_warehouse(tmp_path: Path) -> None:
-    """Python dies by SIGKILL before and after each commit, and its Java soon after."""
+def test_killed_in_a_local_warehouse(tmp_path: Path) -> None:
+    """Python dies by SIGKILL after each commit to the tables, and its Java soon after."""
     base = {"spark": "local", "warehouse": str(tmp_path / "warehouse"), "conf": CONF}
-    deaths = [{"moment": number} for number in range(MOMENTS)]
-    assert chain_of(base, deaths, "local") == [DONE] * MOMENTS
+    deaths = [{"moment": number} for number in LOCAL_MOMENTS]
+    assert chain_of(base, deaths, "local") == [DONE] * len(deaths)
 
 
 @pytest.mark.slow
