@@ -82,7 +82,7 @@ def purge_rows(
     dry_run: bool,
 ) -> Purged:
     """Delete rows from the quarantine; see ``deltacheck.quarantine.purge``."""
-    if older_than is None and selection == Selection():
+    if older_than is None and selection.everything:
         raise UsageError(
             "Nothing says which rows to purge; nothing was done.",
             hint="Give an age (--older-than 90d), or --where, --rule or --run.",

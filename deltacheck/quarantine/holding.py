@@ -115,7 +115,12 @@ class Holding:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Each of the source's columns, in lower case, to the SQL of a row's value for it."""
+        """Each of the source's columns, in lower case, to the SQL of a row's value for it.
+
+        Empty where the source is gone: then the quarantine's columns stand for themselves.
+        """
+        if self.table is None:
+            return {}
         fit = self.fit
         missing = {one.name for one in fit.missing}
         return {
@@ -208,6 +213,11 @@ class Selection:
     run: str | None = None
     where: str | None = None
     revisions: Sequence[str] = ()
+
+    @property
+    def everything(self) -> bool:
+        """Whether all rows are meant."""
+        return not (self.rules or self.revisions or self.run is not None or self.where is not None)
 
     def predicate(self, place: Holding) -> str:
         """SQL over the columns of a quarantine.

@@ -23,6 +23,7 @@ from deltacheck.quarantine.layout import Layout, columns_ddl, layout, needs_mapp
 
 _FORMAT_KEY = "deltacheck.quarantine"
 _SOURCE_KEY = "deltacheck.source"
+_ID_KEY = "deltacheck.source_id"
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def read_place(session: SparkSession, source: TableName, name: TableName) -> Tab
             table=str(source),
         )
     owner = TableName.parse(there.properties[_SOURCE_KEY])
-    if not _same_table(session, owner, source):
+    if not (owner == source or _same_table(session, there, owner, source)):
         raise QuarantineError(
             f"{name} is the quarantine of {owner}; nothing was moved from {source}.",
             hint="Let the environment's `quarantine` pattern lead each table to a place of its "
@@ -149,14 +150,20 @@ def read_place(session: SparkSession, source: TableName, name: TableName) -> Tab
     return there
 
 
-def _same_table(session: SparkSession, left: TableName, right: TableName) -> bool:
-    """Whether two names are of one table: `orders`, `shop.orders`, its path."""
-    if left == right:
-        return True
+def _same_table(session: SparkSession, there: Table, owner: TableName, source: TableName) -> bool:
+    """Whether a source is a quarantine's under another name: `orders`, its path, renamed."""
+    identity = _identity(session, source)
+    return identity is not None and identity in (
+        there.properties.get(_ID_KEY),
+        _identity(session, owner),
+    )
+
+
+def _identity(session: SparkSession, table: TableName) -> str | None:
     try:
-        return read_table(session, left).id == read_table(session, right).id
+        return read_table(session, table).id
     except TableNotFoundError:
-        return False
+        return None
 
 
 def _fit(source: TableName, schema: StructType, there: Table | None) -> Layout:
@@ -169,6 +176,7 @@ def _create(
     properties = {
         _FORMAT_KEY: "1",
         _SOURCE_KEY: str(source),
+        _ID_KEY: _identity(session, source) or "",
         "delta.appendOnly": "false",
         "delta.enableChangeDataFeed": "false",
         "delta.columnMapping.mode": "name" if needs_mapping(_struct(fit.missing)) else "none",

@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck.delta.commit import Fence, Frame, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, violation_of
 from deltacheck.delta.log import quiet_query_loggers
-from deltacheck.delta.session import aside
 from deltacheck.delta.table import latest_version, read_table
 from deltacheck.errors import (
     ExpressionError,
@@ -27,13 +26,13 @@ from deltacheck.errors import (
 )
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
-from deltacheck.quarantine.place import Labels, labelled, prepare, read_place
+from deltacheck.quarantine.place import Labels, labelled, read_place
 from deltacheck.rules.expression import parse_rule
 from deltacheck.writing.judge import BatchRule, Ground, batch_rules
 from deltacheck.writing.once import remove_attempt
 from deltacheck.writing.request import OnQuarantine, Request, check_frame, request
 from deltacheck.writing.result import WriteResult
-from deltacheck.writing.route import check_names, new_attempt
+from deltacheck.writing.route import check_names, new_attempt, quarantine_place
 from deltacheck.writing.seen import AS_IT_CAME
 from deltacheck.writing.survey import Survey, survey
 from deltacheck.writing.verdict import Refusal, Verdict, judge_source
@@ -234,8 +233,7 @@ def _can_judge(rule: BatchRule, columns: frozenset[str]) -> bool:
 
 def _send(session: SparkSession, asked: Request, known: Survey, verdict: Verdict, tag: Tag) -> None:
     rows = verdict.bad
-    with aside(session) as other:
-        place = prepare(other, asked.table, rows.drop(own.RULES).schema, known.quarantine, tag)
+    place = quarantine_place(session, asked, known, rows, tag)
     labels = Labels(
         source=own.GUARD,
         attempt=str(tag.attempt),

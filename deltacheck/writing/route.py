@@ -23,7 +23,7 @@ from deltacheck.errors import BusyTableError, DeltacheckError, NotDeltaError, Qu
 from deltacheck.names import TableName, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.move import fence_off
-from deltacheck.quarantine.place import Labels, Place, labelled, prepare
+from deltacheck.quarantine.place import Labels, Place, check_place, labelled, prepare
 from deltacheck.rules.model import Action
 from deltacheck.writing.deliver import deliver
 from deltacheck.writing.judge import OUTSIDE, Ground, ground
@@ -215,7 +215,7 @@ def _settled(errand: Errand, verdict: Verdict, stand: Standing) -> WriteResult |
     place = None
     if verdict.fate == "batch" or (verdict.fate == "rows" and verdict.counts.quarantine):
         rows = _quarantine_rows(errand, verdict)
-        place = _prepared(errand, rows)
+        place = quarantine_place(errand.session, errand.asked, errand.known, rows, errand.tag())
         if batch is not None:
             slot += 1
             if not begin(errand.session, errand.table, batch, errand.tag(), slot, place.name):
@@ -245,10 +245,22 @@ def _also(base: Ground) -> tuple[str, ...]:
     return () if base.seen.as_it_came else (quote(own.RULES),)
 
 
-def _prepared(errand: Errand, rows: DataFrame) -> Place:
+def quarantine_place(
+    session: SparkSession, asked: Request, known: Survey, rows: DataFrame, tag: Tag
+) -> Place:
+    """The quarantine of a table, made or widened where it cannot take the rows yet.
+
+    Raises:
+        QuarantineError: It cannot be made or widened, or its name is taken.
+        NotDeltaError: There is something else of its name.
+    """
     schema = rows.drop(own.RULES).schema
-    with aside(errand.session) as other:
-        return prepare(other, errand.table, schema, errand.known.quarantine, errand.tag())
+    fit = check_place(session, asked.table, schema, known.quarantine)
+    if not fit.missing:
+        return Place(asked.table, known.quarantine, fit.columns)
+    # Its statements take their tags from the session's settings, which other threads share.
+    with aside(session) as other:
+        return prepare(other, asked.table, schema, known.quarantine, tag)
 
 
 def _quarantine(errand: Errand, verdict: Verdict, place: Place, rows: DataFrame, slot: int) -> None:

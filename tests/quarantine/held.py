@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Tag, commit
 from deltacheck.delta.table import latest_version, read_table
-from deltacheck.delta.violators import violators_of
 from deltacheck.migrate.run import run, scene
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import quarantine_name
 from deltacheck.quarantine.place import Labels, labelled, prepare
+from deltacheck.quarantine.today import rules_today
 from deltacheck.revisions.graph import Revision, history_of
 from deltacheck.revisions.operations import AddConstraint
 from deltacheck.rules.model import Gate, Kind
@@ -62,8 +62,11 @@ def hold(
     batch = attempt or secrets.token_hex(4)
     labels = Labels(source=source, attempt=batch, version=latest_version(session, name), job="test")
     rows = session.sql(f"SELECT * FROM VALUES {values} AS t({', '.join(columns)})")
-    labels_of = labelled(rows, place, labels, violators_of(found.constraints))
-    commit(session, bad, Frame(labels_of), tag=Tag(attempt=batch))
+    violators = {
+        rule: f"({term.over({})}) IS NOT TRUE" for rule, term in rules_today(found).rules.items()
+    }
+    write = Frame(labelled(rows, place, labels, violators))
+    commit(session, bad, write, tag=Tag(attempt=batch))
     return batch
 
 

@@ -1,0 +1,1 @@
+"""Specification of ``deltacheck.writing``: batches, streams and guarded writes."""
