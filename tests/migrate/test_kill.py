@@ -24,11 +24,14 @@ ITEMS = "VALUES (1, 1), (1, 1), (2, 0), (2, 0), (3, NULL)"
 RUN = 28
 """Moments of a run of the two revisions: before and after each of its commits."""
 
-RECOVERY = 24
-"""No run that recovers from a death in the middle has more moments."""
+COPIED = 9
+"""The moment after the first copy, before its rows are deleted."""
 
-QUICK = {7, 8, 9, 10, 19, 26}
-"""Those that a quick run tries: around the copy, the DELETE, ALTER and the journal's end."""
+RECOVERY = range(3, 36, 4)
+"""Moments of the run that recovers: it has fences and a copy to take back besides."""
+
+QUICK = {COPIED, 11, 13, 26}
+"""Those that a quick run tries: after the copy, the DELETE, the ALTER, before the end."""
 
 
 def every(count: int, quick: set[int]) -> list[object]:
@@ -112,10 +115,10 @@ def test_killed_at_any_commit_the_next_run_finishes(shop: Shop, number: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(RECOVERY))
+@pytest.mark.parametrize("number", RECOVERY)
 def test_killed_again_while_recovering(shop: Shop, number: int) -> None:
     """Killed after the copy, and killed again at any commit of the run that recovers."""
-    with moments(kill_at(8)), pytest.raises(Killed):
+    with moments(kill_at(COPIED)), pytest.raises(Killed):
         shop.bench.upgrade(shop.history)
     with moments(kill_at(number)) as recorded:
         try:

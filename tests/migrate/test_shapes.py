@@ -82,7 +82,7 @@ SHAPES = {
         "id INT, a INT",
         "SELECT CAST(id AS INT), CAST(id % 10 AS INT) FROM range(50)",
         "a > 0",
-        5,
+        4,
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
         ("DELETE FROM {table} WHERE id = 20",),
     ),
@@ -268,7 +268,7 @@ def test_is_settled_after_a_death(bench: Bench, name: str) -> None:
     shape = SHAPES[name]
     table = bench.table("t", shape.columns, shape.rows, shape.extra)
     before = bench.rows(table)
-    with moments(kill_at(9)), pytest.raises(Killed):
+    with moments(kill_at(8)), pytest.raises(Killed):
         bench.upgrade(one_rule(table, shape.rule))
     bench.upgrade(one_rule(table, shape.rule))
     assert bench.rows(table) + bench.held(table) == before
@@ -282,7 +282,7 @@ def test_a_table_by_its_path(bench: Bench, tmp_path: Path) -> None:
     table = f"delta.`{path}`"
     bench.session.sql(f"CREATE TABLE {table} (id INT, a INT) USING delta")
     bench.session.sql(f"INSERT INTO {table} VALUES (1, 1), (2, -1), (2, -1)")
-    with moments(kill_at(9)), pytest.raises(Killed):
+    with moments(kill_at(8)), pytest.raises(Killed):
         bench.upgrade(one_rule(table, "a > 0"))
     bench.upgrade(one_rule(table, "a > 0"))
     assert bench.rows(table) == Counter({"(1, 1)": 1})
