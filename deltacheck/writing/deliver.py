@@ -7,6 +7,7 @@ constraint, so they are restated in the same commit.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
@@ -58,8 +59,11 @@ def deliver(
         ConstraintError: A replacement lacks a column that a constraint reads.
         PySparkException, Py4JJavaError: Whatever Spark or Delta raises; nothing was written.
     """
-    if not known.exists and warehouse_of(session) is not None:
+    if not known.exists and warehouse_of(session) is not None and asked.mode == "replace":
         create_schema(session, None, asked.table)
+    if not known.exists and asked.mode != "replace":
+        make_table(session, asked, rows)
+        known = dataclasses.replace(known, exists=True)
     try:
         commit(
             session,
@@ -80,6 +84,21 @@ def deliver(
             raise
 
 
+def make_table(session: SparkSession, asked: Request, rows: DataFrame) -> None:
+    """Make a table that is not there, without rows.
+
+    A commit of its own: the one by which ``saveAsTable`` makes a table says nothing of
+    ``userMetadata``, so nobody could tell which attempt made it.
+
+    Args:
+        rows: Rows with the columns that the table is to get.
+    """
+    if warehouse_of(session) is not None:
+        create_schema(session, None, asked.table)
+    empty = Frame(rows.where("false"), options=asked.options, partition_by=asked.partition_by)
+    commit(session, asked.table, empty, tag=Tag(job=asked.job), tries=_APPEND_TRIES)
+
+
 def _is_there(session: SparkSession, table: TableName, tag: Tag, fence: Fence | None) -> bool:
     if find_commit(session, table, str(tag.attempt)) is not None:
         return True
@@ -91,8 +110,8 @@ def _is_there(session: SparkSession, table: TableName, tag: Tag, fence: Fence | 
 def _write(session: SparkSession, asked: Request, known: Survey, rows: DataFrame) -> Write:
     if asked.mode == "replace":
         return _replacement(session, asked, known, rows)
-    if asked.mode == "append" or not known.exists or _evolves_whole(asked):
-        return _frame(asked, known, rows)
+    if asked.mode == "append" or _evolves_whole(asked):
+        return _frame(asked, rows)
     if asked.partition_by:
         _check_partitions(read_table(session, asked.table), asked.partition_by)
     dynamic = _is_dynamic(session, asked)
@@ -109,9 +128,9 @@ def _write(session: SparkSession, asked: Request, known: Survey, rows: DataFrame
     return Own(overwrite, asked.options)
 
 
-def _frame(asked: Request, known: Survey, rows: DataFrame) -> Frame:
+def _frame(asked: Request, rows: DataFrame) -> Frame:
     options = dict(asked.options)
-    if asked.mode == "overwrite" and known.exists:
+    if asked.mode == "overwrite":
         if asked.replace_where is not None:
             options["replaceWhere"] = asked.replace_where
         if asked.dynamic is not None:

@@ -25,7 +25,7 @@ from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.move import fence_off
 from deltacheck.quarantine.place import Labels, Place, check_place, labelled, prepare
 from deltacheck.rules.model import Action
-from deltacheck.writing.deliver import deliver
+from deltacheck.writing.deliver import deliver, make_table
 from deltacheck.writing.judge import OUTSIDE, Ground, ground
 from deltacheck.writing.once import (
     Standing,
@@ -217,6 +217,10 @@ def _settled(errand: Errand, verdict: Verdict, stand: Standing) -> WriteResult |
         rows = _quarantine_rows(errand, verdict)
         place = quarantine_place(errand.session, errand.asked, errand.known, rows, errand.tag())
         if batch is not None:
+            if not errand.known.exists:
+                # The table's log decides, so there has to be one.
+                rows_of_table = verdict.good.drop(*errand.asked.keep)
+                make_table(errand.session, errand.asked, rows_of_table)
             slot += 1
             if not begin(errand.session, errand.table, batch, errand.tag(), slot, place.name):
                 return None
