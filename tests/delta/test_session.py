@@ -177,10 +177,13 @@ class TestVerdictSettings:
             assert any_spark.conf.get(ZONE) == "Asia/Tokyo"
 
     def test_most_are_sparks_defaults(self, spark: SparkSession) -> None:
-        """What deltacheck sets is what a plain session of Spark 4 does, but for two."""
+        """What deltacheck sets is what a plain session of Spark 4 does, but for three."""
         fresh = spark.newSession()
         other = {key for key, value in VERDICT_SETTINGS.items() if fresh.conf.get(key) != value}
-        assert other - {ZONE} == {"spark.sql.variable.substitute"}
+        assert other - {ZONE} == {
+            "spark.sql.variable.substitute",
+            "spark.sql.subexpressionElimination.skipForShortcutExpr",
+        }
 
 
 class TestSibling:
