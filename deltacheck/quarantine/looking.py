@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
@@ -20,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.delta.warehouse import warehouse_of
 from deltacheck.errors import QuarantineError, UsageError
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
@@ -102,6 +104,9 @@ def export_rows(
 ) -> Exported:
     """Write quarantined rows to files; see ``deltacheck.quarantine.export``."""
     chosen = _format(path, format)
+    if warehouse_of(place.session) is not None and "://" not in path:
+        # The Java of an embedded session keeps the folder in which it was started.
+        path = str(Path(path).absolute())
     if place.held is None:
         raise QuarantineError(
             f"Nothing of {place.source} was ever quarantined: there is no {place.name}; nothing "
