@@ -91,7 +91,8 @@ def test_it_is_widened_as_its_source_gains_columns(
     any_spark.sql(
         f"CREATE OR REPLACE TABLE {source.sql} (ID STRING, Amount INT, ntz TIMESTAMP_NTZ, "
         "v VARIANT, `new one` STRUCT<`a b`: INT>) USING delta "
-        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.feature.timestampNtz' = 'supported', 'delta.feature.variantType' = 'supported')"
     )
 
     ready(any_spark, source)
