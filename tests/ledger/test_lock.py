@@ -20,6 +20,8 @@ from deltacheck.migrate.results import RunResult
 from deltacheck.revisions.graph import History
 from tests.migrate.bench import Bench, Killed, chain, moments
 
+pytestmark = pytest.mark.slow
+
 WAIT = 600
 """Seconds after which a test gives up on another thread."""
 

@@ -17,6 +17,8 @@ from deltacheck.migrate.stamp import stamp
 from deltacheck.revisions.recorder import Op
 from tests.migrate.bench import Bench, Killed, Moments, chain, moments
 
+pytestmark = pytest.mark.slow
+
 ROWS = "VALUES (1, 5), (2, -1), (2, -1)"
 
 

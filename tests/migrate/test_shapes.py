@@ -16,6 +16,8 @@ from deltacheck.revisions.graph import History
 from deltacheck.revisions.recorder import Op
 from tests.migrate.bench import Bench, Killed, chain, kill_at, moments
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Shape:

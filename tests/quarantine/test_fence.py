@@ -15,6 +15,8 @@ from deltacheck.delta.session import is_connect, sibling
 from deltacheck.names import TableName
 from deltacheck.quarantine.move import fence_off
 
+pytestmark = pytest.mark.slow
+
 APP = "deltacheck-test"
 SLOW = "length(sha2(repeat(CAST(id AS STRING), 4000), 512)) > 0"
 ROWS = 60_000

@@ -10,6 +10,8 @@ from deltacheck.delta.failures import LENGTH_RULE
 from deltacheck.errors import QuarantineError
 from tests.quarantine.held import hold, make_table, rows, states
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def table(database: str) -> str:

@@ -18,6 +18,8 @@ from deltacheck.quarantine.fates import restored_attempts
 from tests.cli.shop import Shop
 from tests.quarantine.held import hold, make_table, rows, upgrade
 
+pytestmark = pytest.mark.slow
+
 POSITIVE = {"amount_positive": "amount > 0"}
 
 

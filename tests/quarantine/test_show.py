@@ -13,6 +13,8 @@ from deltacheck import quarantine
 from deltacheck.errors import ExpressionError, UsageError
 from tests.quarantine.held import hold, make_table
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = (
     "id BIGINT, amount DECIMAL(20, 2), note STRING, at TIMESTAMP, day DATE, raw BINARY, "
     "tags ARRAY<STRING>, s STRUCT<`a b`: INT, c: STRING>, m MAP<STRING, INT>, d DOUBLE"
