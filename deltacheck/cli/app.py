@@ -14,7 +14,7 @@ import typer
 
 from deltacheck.cli import deploy, doctor_, existing, files, quarantine, revisions, shop
 from deltacheck.cli.environments import run_each
-from deltacheck.cli.options import hoisted
+from deltacheck.cli.options import hoisted, relative_last
 from deltacheck.cli.output import err, print_error
 from deltacheck.errors import DeltacheckError, EngineError, UsageError
 
@@ -50,6 +50,7 @@ def _root() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code: the table in the README says what each means."""
     given = hoisted(sys.argv[1:] if arguments is None else arguments)
+    given = relative_last(given)
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(_run(given))
 

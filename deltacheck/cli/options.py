@@ -70,3 +70,15 @@ ABOUT_FILES = ("init", "revision", "merge", "lint", "history", "heads", "show")
 
 GROUPS = ("quarantine",)
 """Commands that have commands of their own."""
+
+
+def relative_last(arguments: list[str]) -> list[str]:
+    """Keep a relative target such as ``-1`` from being taken for an option.
+
+    >>> relative_last(["downgrade", "-1", "--json"])
+    ['downgrade', '--json', '--', '-1']
+    """
+    targets = [one for one in arguments if one[:1] == "-" and one[1:].isdecimal()]
+    if not targets or "--" in arguments:
+        return arguments
+    return [*(one for one in arguments if one not in targets), "--", *targets]
