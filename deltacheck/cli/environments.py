@@ -65,7 +65,7 @@ def run_each(arguments: list[str]) -> int | None:
         if not as_json:
             err().rule(name, align="left")
         ran = subprocess.run(
-            [sys.executable, "-m", "deltacheck.cli.app", *rest, "--env", name],
+            [sys.executable, "-m", "deltacheck.cli.app", rest[0], "--env", name, *rest[1:]],
             stdout=subprocess.PIPE if as_json else None,
             check=False,
             text=True,
