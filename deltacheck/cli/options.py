@@ -79,6 +79,7 @@ def relative_last(arguments: list[str]) -> list[str]:
     ['downgrade', '--json', '--', '-1']
     """
     targets = [one for one in arguments if one[:1] == "-" and one[1:].isdecimal()]
-    if not targets or "--" in arguments:
+    # The one command that goes back; elsewhere a negative number is an option's value.
+    if not targets or arguments[0] != "downgrade" or "--" in arguments:
         return arguments
     return [*(one for one in arguments if one not in targets), "--", *targets]

@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.warehouse import register
 from deltacheck.errors import DeltacheckError, NotDeltaError, TableError, TableNotFoundError
-from deltacheck.names import TableName, quote
+from deltacheck.names import TableName
 
 CONSTRAINT_PREFIX = "delta.constraints."
 _FIRST_LOOK = 64
@@ -266,11 +266,6 @@ def count_rows(session: SparkSession, table: TableName, version: int) -> int:
 def required_columns(schema: StructType) -> frozenset[tuple[str, ...]]:
     """The paths of the columns that a schema declares NOT NULL."""
     return frozenset(_required(schema))
-
-
-def columns_sql(schema: StructType) -> str:
-    """The columns of a schema as a quoted list."""
-    return ", ".join(quote(name) for name in schema.names)
 
 
 def _required(dtype: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
