@@ -75,6 +75,7 @@ def plan(
     to_file: PlanOut = None,
     tables: Patterns = None,
     tags: Tags = None,
+    owners: Owners = None,
     env: Env = None,
     project: ProjectFolder = Path(),
     as_json: AsJson = False,
@@ -92,6 +93,7 @@ def plan(
             repair=repair,
             tables=tables or (),
             tags=tags or (),
+            owners=owners or (),
             out=to_file,
             progress=tell,
         )
@@ -107,6 +109,7 @@ def upgrade(
     sql: Sql = False,
     tables: Patterns = None,
     tags: Tags = None,
+    owners: Owners = None,
     yes: Yes = False,
     deadline: Deadline = None,
     lock_timeout: LockTimeout = 0.0,
@@ -127,6 +130,7 @@ def upgrade(
                 project=project,
                 tables=tables or (),
                 tags=tags or (),
+                owners=owners or (),
                 progress=tell,
             )
         else:
@@ -138,6 +142,7 @@ def upgrade(
                 repair=repair,
                 tables=tables or (),
                 tags=tags or (),
+                owners=owners or (),
                 plan=plan_file,
                 lock_timeout=lock_timeout,
                 deadline=deadline,

@@ -22,7 +22,7 @@ from deltacheck.cli.documents import (
     QuarantineShowDocument,
     ReleaseDocument,
 )
-from deltacheck.cli.options import AsJson, Env, ProjectFolder, Quiet, Verbose
+from deltacheck.cli.options import AsJson, Env, Owners, ProjectFolder, Quiet, Tags, Verbose
 from deltacheck.cli.output import count, err, grid, out, print_json, reporting, rows_of
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def list_rows(
     rules: Rules = None,
     run: Run = None,
     where: Where = None,
+    tags: Tags = None,
+    owners: Owners = None,
     quarantine: At = None,
     env: Env = None,
     project: ProjectFolder = Path(),
@@ -109,6 +111,8 @@ def list_rows(
             rules=rules or (),
             run=run,
             where=where,
+            tags=tags or (),
+            owners=owners or (),
             quarantine=quarantine,
             env=env,
             project=project,

@@ -24,16 +24,16 @@ from deltacheck.migrate.restore import restore_quarantined_rows
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
 from deltacheck.migrate.run import Progress, Review, Scene, pending, run, scene
-from deltacheck.migrate.selection import Selection
 from deltacheck.migrate.stamp import Stamped
 from deltacheck.migrate.stamp import stamp as record_stamp
 from deltacheck.migrate.status import Status, read_status
-from deltacheck.migrate.tasks import selection, sql_text
+from deltacheck.migrate.tasks import chosen_by, sql_text
 from deltacheck.names import TableName
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.graph import History
 from deltacheck.rules.files import read_rules
 from deltacheck.rules.model import RuleSet
+from deltacheck.rules.selection import EVERYTHING, Selection
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,7 @@ def upgrade(
     repair: bool = False,
     tables: Iterable[str] = (),
     tags: Iterable[str] = (),
+    owners: Iterable[str] = (),
     plan: Path | str | None = None,
     lock_timeout: float = 0.0,
     deadline: float | None = None,
@@ -102,7 +103,8 @@ def upgrade(
         repair: Add constraints that were applied and have drifted again, in the same way.
         tables: Only tables that match one of these patterns (``shop.*``). A revision counts
             as applied when all of its operations are.
-        tags: Only rules that carry one of these tags in ``constraints/``.
+        tags: Only rules that have one of these tags in ``constraints/``, or whose table has.
+        owners: Only rules that one of these answers for.
         plan: A file that ``write_plan`` made; the run is refused unless it still holds.
         lock_timeout: Seconds to wait for another run to end.
         deadline: Seconds to go on trying on a table that others write to.
@@ -114,7 +116,8 @@ def upgrade(
         DeltacheckError: See ``deltacheck.errors``; what was done until then is recorded.
     """
     reviewed = None if plan is None else read_plan(Path(plan))
-    with _staged(env, project, session, progress, tables, tags) as stage:
+    asked = Selection(tuple(tables), tuple(tags), tuple(owners))
+    with _staged(env, project, session, progress, asked) as stage:
         hold = (lambda _: None) if reviewed is None else held_to(reviewed, stage.history.revisions)
 
         def both(found: RunResult) -> None:
@@ -172,6 +175,7 @@ def plan(
     repair: bool = False,
     tables: Iterable[str] = (),
     tags: Iterable[str] = (),
+    owners: Iterable[str] = (),
     out: Path | str | None = None,
     progress: Progress = lambda _: None,
 ) -> RunResult:
@@ -179,12 +183,14 @@ def plan(
 
     Args:
         repair: Of a run that adds drifted constraints again.
+        tables, tags, owners: As for ``upgrade``.
         out: A file to write the plan to, for ``upgrade(plan=...)``.
 
     Raises:
         DeltacheckError: See ``deltacheck.errors``.
     """
-    with _staged(env, project, session, progress, tables, tags) as stage:
+    asked = Selection(tuple(tables), tuple(tags), tuple(owners))
+    with _staged(env, project, session, progress, asked) as stage:
         found = run(replace(stage, repair=repair), target, "upgrade", dry_run=True)
         if out is not None:
             wanted = [one for one in stage.history.revisions if one.revision in found.revisions]
@@ -200,13 +206,15 @@ def sql(
     session: SparkSession | None = None,
     tables: Iterable[str] = (),
     tags: Iterable[str] = (),
+    owners: Iterable[str] = (),
     progress: Progress = lambda _: None,
 ) -> str:
     """The statements of the pending revisions, for review or for running elsewhere.
 
     Counts nothing and moves nothing: the text says so.
     """
-    with _staged(env, project, session, progress, tables, tags) as stage:
+    asked = Selection(tuple(tables), tuple(tags), tuple(owners))
+    with _staged(env, project, session, progress, asked) as stage:
         there = pending(stage, target, "upgrade")
         return sql_text(there.revisions, there.tasks)
 
@@ -352,11 +360,10 @@ def _staged(
     project: Path | str,
     session: SparkSession | None,
     progress: Progress,
-    tables: Iterable[str] = (),
-    tags: Iterable[str] = (),
+    asked: Selection = EVERYTHING,
 ) -> Iterator[Scene]:
     given = read_project(project, env)
-    wanted = selection(tables, tags, given.rules)
+    wanted = chosen_by(asked, given.rules)
     with ExitStack() as stack:
         if session is None:
             progress("Starting Spark")

@@ -13,7 +13,6 @@ from pathlib import Path
 from deltacheck.config import load_project
 from deltacheck.errors import ConfigError, DeltacheckError, UsageError
 from deltacheck.lint import Finding, lint_project
-from deltacheck.migrate.selection import Selection
 from deltacheck.revisions.autogenerate import difference
 from deltacheck.revisions.files import load_history, write_merge, write_revision
 from deltacheck.revisions.graph import History
@@ -21,6 +20,7 @@ from deltacheck.revisions.operations import Operation
 from deltacheck.revisions.state import state_after
 from deltacheck.rules.files import read_rules, survey_rules
 from deltacheck.rules.model import RuleSet
+from deltacheck.rules.selection import Selection
 
 
 class Template(str, Enum):

@@ -20,7 +20,6 @@ from deltacheck.ledger.journal import read_journal
 from deltacheck.migrate.drift import Drift, cause_of_check, find_cause, requires
 from deltacheck.migrate.preflight import column_path, is_enforced
 from deltacheck.migrate.run import check_unedited
-from deltacheck.migrate.selection import EVERYTHING, Selection
 from deltacheck.names import TableName
 from deltacheck.quarantine.fates import restored_rows
 from deltacheck.quarantine.layout import environment_quarantine
@@ -30,6 +29,7 @@ from deltacheck.revisions.operations import AddConstraint, RenameTable
 from deltacheck.revisions.state import Managed, State, moved, state_after
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import Kind, Rule, RuleSet, TableRules
+from deltacheck.rules.selection import EVERYTHING, Selection
 from deltacheck.rules.words import spelled
 
 RuleState = Literal["enforced", "pending", "drifted", "unmanaged", "warn"]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from deltacheck.migrate.selection import Selection
 from deltacheck.names import TableName, quote
 from deltacheck.revisions.graph import Revision
 from deltacheck.revisions.operations import (
@@ -22,6 +21,7 @@ from deltacheck.revisions.operations import (
     ReplaceConstraint,
 )
 from deltacheck.rules.model import Kind, RuleSet
+from deltacheck.rules.selection import Selection
 
 Direction = Literal["upgrade", "downgrade"]
 
@@ -133,14 +133,8 @@ def _net(tasks: Sequence[Task]) -> list[Task]:
     return result
 
 
-def selection(tables: Iterable[str], tags: Iterable[str], rules: RuleSet) -> Callable[[Task], bool]:
-    """Tells which tasks a run was asked for.
-
-    Args:
-        tables: Patterns of table names, ``*`` and ``?`` among them; none: all tables.
-        tags: Tags of rules, or of their tables, as declared; none: all rules.
-    """
-    asked = Selection(tuple(tables), tuple(tags))
+def chosen_by(asked: Selection, rules: RuleSet) -> Callable[[Task], bool]:
+    """Tells which tasks a run was asked for; ``rules`` says whose tags and owners they have."""
 
     def chosen(task: Task) -> bool:
         if asked.everything:

@@ -22,6 +22,8 @@ from deltacheck.quarantine.releasing import Action, Released, release_rows
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.state import state_after
 from deltacheck.rules.files import read_rules
+from deltacheck.rules.model import RuleSet
+from deltacheck.rules.selection import Selection as Declared
 
 
 def list_held(
@@ -29,6 +31,8 @@ def list_held(
     rules: Sequence[str] = (),
     run: str | None = None,
     where: str | None = None,
+    tags: Sequence[str] = (),
+    owners: Sequence[str] = (),
     env: str | None = None,
     project: Path | str | None = None,
     session: SparkSession | None = None,
@@ -42,6 +46,8 @@ def list_held(
         rules: Only rows that broke one of these rules.
         run: Only rows that came with this run, batch or attempt.
         where: Only rows that meet this SQL condition over the table's columns.
+        tags: Only rows that broke a rule which has one of these tags in ``constraints/``.
+        owners: Only rows that broke a rule which one of these answers for.
         env: The environment's name; default: the project's default.
         project: The project's folder; default: the current one, unless a session is given.
         session: A session to use instead of the environment's own.
@@ -52,12 +58,20 @@ def list_held(
     Raises:
         DeltacheckError: See ``deltacheck.errors``.
     """
-    if session is not None and not tables and project is None:
+    asked = Declared(tags=tuple(tags), owners=tuple(owners))
+    if session is not None and project is None and (not tables or asked.by_declaration):
         project = "."
     with desk(session, env, project, progress) as on:
-        selection = Selection(rules, run, where)
+        declared = _declared(on)
         found: list[Held] = []
-        for name in [TableName.parse(text) for text in tables] or _project_tables(on):
+        for name in [TableName.parse(text) for text in tables] or _project_tables(on, declared):
+            chosen = list(rules)
+            if asked.by_declaration:
+                theirs = [rule.name for _, rule in asked.rules(_only(declared, name))]
+                chosen = _both(theirs, rules) if rules else theirs
+                if not chosen:
+                    continue
+            selection = Selection(chosen, run, where)
             try:
                 place = holding(on, name, quarantine)
             except TableNotFoundError:
@@ -69,10 +83,24 @@ def list_held(
         return tuple(found)
 
 
-def _project_tables(on: Desk) -> list[TableName]:
+def _declared(on: Desk) -> RuleSet:
+    if on.project is None or not on.project.constraints.is_dir():
+        return {}
+    return read_rules(on.project.constraints)
+
+
+def _only(declared: RuleSet, table: TableName) -> RuleSet:
+    return {table: declared[table]} if table in declared else {}
+
+
+def _both(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    names = {name.casefold() for name in other}
+    return [name for name in one if name.casefold() in names]
+
+
+def _project_tables(on: Desk, declared: RuleSet) -> list[TableName]:
     if on.project is None:
         raise ConfigError("Without a project the tables must be named; nothing was done.")
-    declared = read_rules(on.project.constraints) if on.project.constraints.is_dir() else {}
     migrated = state_after(load_history(on.project.versions).revisions)
     return sorted({*declared, *migrated}, key=str)
 

@@ -220,6 +220,36 @@ def test_a_run_can_be_narrowed_to_tables(
     assert rows(any_spark, orders) == 8
 
 
+def test_a_run_can_be_narrowed_to_tags_and_owners(
+    spark: SparkSession, database: str, environment: Environment, tmp_path: Path
+) -> None:
+    """Of rules, as `constraints/` declares them; plan, upgrade and its SQL alike."""
+    table = f"{database}.orders"
+    spark.sql(f"CREATE TABLE {table} (id INT, amount INT) USING delta")
+    lines = f'op.add_check("{table}", "a", "id > 0")\nop.add_check("{table}", "b", "amount > 0")'
+    declared = (
+        f"table: {table}\nowner: sales\nrules:\n  a: {{check: id > 0, owner: platform}}\n"
+        "  b: {check: amount > 0, tags: [money]}\n"
+    )
+    project = make_project(tmp_path, environment, {"0001": lines}, {"orders.yml": declared})
+
+    def steps(name: str, *options: str) -> list[str]:
+        ran = command(name, *options, "--json", "--project", project)
+        assert ran.code == 0, ran
+        return [step["rule"] for step in ran.json["steps"]]
+
+    assert steps("plan", "--owner", "Platform") == ["a"]
+    assert steps("plan", "--owner", "platform", "--tag", "money") == []
+    sql = command("upgrade", "--sql", "--owner", "sales", "--project", project).out
+    assert "`b`" in sql
+    assert "`a`" not in sql
+    assert steps("upgrade", "--tag", "money") == ["b"]
+    assert steps("upgrade", "--owner", "platform") == ["a"]
+    assert command("current", "--json", "--project", project).json["current"] is None
+    assert steps("upgrade") == ["a", "b"]
+    assert command("current", "--json", "--project", project).json["current"] == "0001"
+
+
 @pytest.mark.parametrize(
     ("make", "code", "words"),
     [

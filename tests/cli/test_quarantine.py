@@ -52,6 +52,7 @@ def test_list_counts_and_shows_no_value(any_spark: SparkSession, table: str, pro
     assert (entry["rows"], entry["state"], entry["run"]) == (1, "held", "b1")
     nothing = command("quarantine", "list", table, "--where", "amount > 100")
     assert nothing.out == "No row is quarantined.\n"
+    assert command("quarantine", "list", "--owner", "nobody").out == "No row is quarantined.\n"
 
 
 def test_show_and_export_give_values_on_request(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -92,3 +93,28 @@ def test_what_is_quarantined_outlives_its_table(session: SparkSession, database:
     with pytest.raises(TableNotFoundError):
         quarantine.release(table, session=session)
     assert quarantine.purge(table, where="id = 1", held=True, session=session).rows == 1
+
+
+def test_it_can_be_narrowed_to_rules_of_a_tag_or_an_owner(
+    session: SparkSession, database: str, environment: Environment, tmp_path: Path
+) -> None:
+    """As `constraints/` declares them; rows that broke only other rules are left out."""
+    shop = Shop.make(tmp_path, environment)
+    make_table(session, shop.orders)
+    hold(session, shop.orders, "(1, -5, 'new'), (2, 6, 'lost'), (3, 7, 'new')")
+    (tmp_path / "constraints" / "all.yml").write_text(
+        f"table: {shop.orders}\nowner: sales\nrules:\n"
+        "  amount_positive:\n    check: amount > 0\n    tags: [money]\n"
+        "  status_known:\n    check: status = 'new'\n    owner: platform\n",
+        encoding="utf-8",
+    )
+
+    def broken(**options: Any) -> list[tuple[str, ...]]:
+        found = quarantine.list(shop.orders, session=session, project=tmp_path, **options)
+        return sorted(one.rules for one in found)
+
+    assert broken() == [(), ("amount_positive",), ("status_known",)]
+    assert broken(tags=["Money"]) == [("amount_positive",)]
+    assert broken(owners=["platform"]) == [("status_known",)]
+    assert broken(owners=["platform"], rules=["amount_positive"]) == []
+    assert broken(tags=["none"]) == []
