@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
+    from deltacheck.writing.guard import guard
     from deltacheck.writing.judge import judge
     from deltacheck.writing.result import WriteResult
+    from deltacheck.writing.stream import foreach_batch
     from deltacheck.writing.write import write
 
 __version__ = "0.1.0"
@@ -84,8 +86,10 @@ _HOMES = {
     "deltacheck.migrate.api": ("downgrade", "plan", "session", "status", "upgrade"),
     "deltacheck.migrate.results": ("RunResult",),
     "deltacheck.migrate.status": ("Status",),
+    "deltacheck.writing.guard": ("guard",),
     "deltacheck.writing.judge": ("judge",),
     "deltacheck.writing.result": ("WriteResult",),
+    "deltacheck.writing.stream": ("foreach_batch",),
     "deltacheck.writing.write": ("write",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -128,6 +132,8 @@ __all__ = [
     "WriteResult",
     "__version__",
     "downgrade",
+    "foreach_batch",
+    "guard",
     "judge",
     "plan",
     "quarantine",

@@ -14,11 +14,13 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from deltacheck.delta.commit import Fence, Frame, Tag, commit
-from deltacheck.delta.failures import EngineFailure, failure_of, violation_of
+from deltacheck.delta.commit import Fence, Tag
+from deltacheck.delta.failures import EngineFailure, violation_of
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.table import latest_version, read_table
+from deltacheck.delta.warehouse import exclusive
 from deltacheck.errors import (
+    BatchError,
     ExpressionError,
     NotDeltaError,
     QuarantineError,
@@ -26,21 +28,26 @@ from deltacheck.errors import (
 )
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
-from deltacheck.quarantine.place import Labels, labelled, read_place
+from deltacheck.quarantine.place import read_place
 from deltacheck.rules.expression import parse_rule
-from deltacheck.writing.judge import BatchRule, Ground, batch_rules
-from deltacheck.writing.once import remove_attempt
-from deltacheck.writing.request import OnQuarantine, Request, check_frame, request
+from deltacheck.rules.model import Action
+from deltacheck.writing.judge import BatchRule, Ground, batch_rules, check_given
+from deltacheck.writing.once import find_commit, remove_attempt
+from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
-from deltacheck.writing.route import check_names, new_attempt, quarantine_place
+from deltacheck.writing.route import check_names, labels_of, new_attempt, quarantine_place, send
 from deltacheck.writing.seen import AS_IT_CAME
 from deltacheck.writing.survey import Survey, survey
-from deltacheck.writing.verdict import Refusal, Verdict, judge_source
+from deltacheck.writing.verdict import Refusal, Verdict, judge_source, named_rule
 from deltacheck.writing.write import quarantined_error, tell
 
 log = logging.getLogger("deltacheck")
 
-_TRIES = 5
+_INVARIANT = "EXPRESSION("
+"""How Delta begins the name of an invariant that a column of an old table carries."""
+
+_STEP = "rows"
+"""What the commit that brings rows to the quarantine says of itself."""
 
 
 def guard(
@@ -50,9 +57,11 @@ def guard(
     route: Literal["batch", "rows"] = "batch",
     *,
     batch_id: object = None,
+    rules: Rules | None = None,
     keep: str | Iterable[str] = (),
     quarantine: str | None = None,
     max_bad: str | int | None = None,
+    gate: str | int | None = None,
     strict: bool = False,
     job: str | None = None,
     on_quarantine: OnQuarantine | None = None,
@@ -75,12 +84,17 @@ def guard(
         df: The source rows.
         table: The table that the action writes to, which must be there.
         action: Writes rows in one commit; is given ``df`` without the columns of ``keep``.
-        route: What happens on a violation. ``batch``: the source rows are quarantined whole.
-            ``rows``: those that break a rule by themselves are quarantined and the action is
-            done with the others; where Delta refuses these as well, all are quarantined.
+        route: What happens on a violation. ``batch``: the source rows are quarantined whole,
+            those that break only ``drop`` rules included. ``rows``: those that break a rule by
+            themselves are quarantined or dropped and the action is done with the others;
+            where Delta refuses these as well, all are quarantined.
         batch_id: An id under which the batch is quarantined at most once. Whether a successful
             action may run twice is its own affair. Not with ``route="rows"``.
+        rules: What becomes of rows that break one of the table's constraints, as for ``write``.
+            A rule of another name can only warn: Delta refuses no row for it.
         keep: Columns that go to quarantine and not to the action.
+        gate: A number of rows, ``"5%"`` or ``"1/3"``; if more break a rule by themselves the
+            write fails, and nothing is quarantined. Default: the table's own gate.
         quarantine, max_bad, strict, job, on_quarantine: As for ``write``.
 
     Returns:
@@ -88,20 +102,25 @@ def guard(
 
     Raises:
         BatchQuarantined: See ``strict``.
+        GateError: See ``gate``.
         FailRuleError: Delta named a ``fail`` rule, or a source row breaks one; nothing was
             quarantined.
+        BatchError: The batch was quarantined before, and has been purged since.
         TableNotFoundError: There is no such table.
-        UsageError: The arguments contradict each other or the batch.
-        Exception: Whatever else the action raises, as it came; and Delta's refusal, with a
-            QuarantineError as its cause, where the quarantine cannot be written.
+        UsageError: The arguments contradict each other, the batch or the table.
+        Exception: Whatever else the action raises, as it came; and Delta's refusal, as it came
+            where it was of another table or there is no source row to quarantine, and with a
+            QuarantineError as its cause where the quarantine cannot be written.
     """
     asked = request(
         table,
         route=route,
         batch_id=batch_id,
+        rules=rules,
         keep=keep,
         quarantine=quarantine,
         max_bad=max_bad,
+        gate=gate,
         strict=strict,
         create=False,
         job=job,
@@ -125,29 +144,43 @@ def guard(
 
 def _guarded(df: DataFrame, asked: Request, action: Callable[[DataFrame], Any]) -> WriteResult:
     session = df.sparkSession
-    known = survey(session, asked)
-    if (earlier := _earlier(session, asked, known)) is not None:
-        return earlier
-    refusal = _attempt(df, asked, action)
-    if refusal is None:
-        return WriteResult(
-            ok=True,
-            table=str(asked.table),
-            route="clean",
-            batch_id=None if asked.batch is None else asked.batch.id,
-            _session=session,
-        )
     with quiet_query_loggers():
+        known = survey(session, asked)
+        _check_rules(asked, known)
+        if (earlier := _earlier(session, asked, known)) is not None:
+            return earlier
+        refusal = _attempt(df, asked, action)
+        if refusal is None:
+            return WriteResult(
+                ok=True,
+                table=str(asked.table),
+                route="clean",
+                batch_id=None if asked.batch is None else asked.batch.id,
+                _session=session,
+            )
         try:
             return _quarantined(df, asked, known, action, refusal)
         except (QuarantineError, NotDeltaError) as problem:
             raise refusal.error from problem
 
 
+def _check_rules(asked: Request, known: Survey) -> None:
+    check_given(known, asked)
+    for rule in asked.rules.values():
+        if rule.on_violation is not Action.WARN and not known.enforces(rule):
+            raise UsageError(
+                f"{asked.table} does not enforce the rule {rule.name}, so Delta refuses no row of "
+                "a guarded write for it; nothing was done.",
+                hint="Add it by a migration, or filter the batch by deltacheck.judge before.",
+                table=str(asked.table),
+                rule=rule.name,
+            )
+
+
 def _attempt(df: DataFrame, asked: Request, action: Callable[[DataFrame], Any]) -> Refusal | None:
     """Do the action; Delta's refusal, or None where it succeeded."""
     try:
-        with quiet_query_loggers():
+        with exclusive(df.sparkSession):
             action(df.drop(*asked.keep))
     except EngineFailure as error:
         violation = violation_of(error)
@@ -196,12 +229,7 @@ def _quarantined(
 ) -> WriteResult:
     session = df.sparkSession
     check_names(df, asked)
-    table = read_table(session, asked.table)
-    rules = batch_rules(known, table)
-    there = frozenset(name.lower() for name in df.columns)
-    judged = tuple(rule for rule in rules if rule.enforced and _can_judge(rule, there))
-    base = Ground(table, AS_IT_CAME, judged, tuple(rule for rule in rules if rule not in judged))
-    verdict = judge_source(df, base, asked, refusal)
+    verdict = _verdict(df, asked, known, refusal)
     if verdict.fate == "rows":
         tag = Tag(attempt=new_attempt(), job=asked.job)
         sent = verdict.counts.quarantine > 0
@@ -220,10 +248,54 @@ def _quarantined(
     batch = None if asked.batch is None else asked.batch.id
     tag = Tag(attempt=new_attempt(), batch=batch, job=asked.job)
     _send(session, asked, known, verdict, tag)
+    if batch is not None and _is_skipped(session, known, tag):
+        # Another attempt was first, or its rows were purged after that.
+        if (earlier := _earlier(session, asked, known)) is not None:
+            return earlier
+        raise BatchError(
+            f"Batch {batch} of a guarded write to {asked.table} was quarantined before, and its "
+            "rows have been purged since. Nothing was written or quarantined.",
+            hint="Give the batch a new id.",
+            table=str(asked.table),
+        )
     return _told(session, asked, known, verdict)
 
 
-def _can_judge(rule: BatchRule, columns: frozenset[str]) -> bool:
+def _verdict(df: DataFrame, asked: Request, known: Survey, refusal: Refusal) -> Verdict:
+    """Judge source rows by the rules that can be evaluated on them."""
+    table = read_table(df.sparkSession, asked.table)
+    rules = batch_rules(known, table)
+    unjudged = Ground(table, AS_IT_CAME, (), rules)
+    replaces = refusal.violation.replaces
+    if not _is_ours(refusal, unjudged) or not (replaces is None or _resolves(df, replaces)):
+        raise refusal.error
+    there = frozenset(name.lower() for name in df.columns)
+    judged = tuple(r for r in rules if _has_columns(r, there) and _resolves(df, r.broken))
+    left = tuple(rule for rule in rules if rule not in judged)
+    try:
+        return judge_source(
+            df, replace(unjudged, rules=judged, unjudged=left), asked, known, refusal
+        )
+    except EngineFailure as error:
+        if error is refusal.error or not judged:
+            raise
+    # A column of the source may hold what the rule cannot be evaluated on; the action makes
+    # something else of it.
+    return judge_source(df, unjudged, asked, known, refusal)
+
+
+def _is_ours(refusal: Refusal, base: Ground) -> bool:
+    """Whether the rule that Delta named is one of the table's, as far as it named one.
+
+    An action may write to other tables as well.
+    """
+    named = refusal.violation.constraint or refusal.violation.column
+    if named is None or named.startswith(_INVARIANT):
+        return True
+    return base.rule(named_rule(refusal.violation, base)) is not None
+
+
+def _has_columns(rule: BatchRule, columns: frozenset[str]) -> bool:
     try:
         read = parse_rule(rule.sql).columns
     except ExpressionError:
@@ -231,29 +303,23 @@ def _can_judge(rule: BatchRule, columns: frozenset[str]) -> bool:
     return all(path[0].lower() in columns for path in read)
 
 
-def _send(session: SparkSession, asked: Request, known: Survey, verdict: Verdict, tag: Tag) -> None:
-    rows = verdict.bad
-    place = quarantine_place(session, asked, known, rows, tag)
-    labels = Labels(
-        source=own.GUARD,
-        attempt=str(tag.attempt),
-        version=latest_version(session, asked.table),
-        batch=tag.batch,
-        job=asked.job,
-        rule=verdict.rule,
-    )
-    fence = None if tag.batch is None else Fence(f"deltacheck-guard/{tag.batch}", 1)
-    write = Frame(labelled(rows, place, labels, own.RULES))
+def _resolves(df: DataFrame, sql: str) -> bool:
+    """Whether an expression can be evaluated on a batch, by its columns and their types."""
     try:
-        commit(session, place.name, write, tag=tag, fence=fence, tries=_TRIES)
-    except EngineFailure as error:
-        raise QuarantineError(
-            f"The quarantine {place.name} cannot be written: Spark says "
-            f"{failure_of(error).condition or failure_of(error).kind}. {asked.table} and its "
-            "quarantine are as they were.",
-            hint="Check the quarantine's place and your rights there, then do the write again.",
-            table=str(asked.table),
-        ) from None
+        return bool(df.selectExpr(sql).columns)
+    except EngineFailure:
+        return False
+
+
+def _send(session: SparkSession, asked: Request, known: Survey, verdict: Verdict, tag: Tag) -> None:
+    place = quarantine_place(session, asked, known, verdict.bad, tag)
+    labels = labels_of(asked, tag, verdict.rule, latest_version(session, asked.table))
+    fence = None if tag.batch is None else Fence(f"deltacheck-guard/{tag.batch}", 1)
+    send(session, place, verdict.bad, labels, replace(tag, step=_STEP), fence)
+
+
+def _is_skipped(session: SparkSession, known: Survey, tag: Tag) -> bool:
+    return find_commit(session, known.quarantine, str(tag.attempt), _STEP) is None
 
 
 def _told(session: SparkSession, asked: Request, known: Survey, verdict: Verdict) -> WriteResult:

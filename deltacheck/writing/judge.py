@@ -198,7 +198,7 @@ def ground(session: SparkSession, df: DataFrame, asked: Request, known: Survey) 
     Raises:
         UsageError: A rule given with the batch contradicts a constraint.
     """
-    _check_given(known, asked)
+    check_given(known, asked)
     table = read_table(session, asked.table) if known.exists else None
     rules = batch_rules(known, table)
     if table is None or asked.mode == "replace":
@@ -208,7 +208,12 @@ def ground(session: SparkSession, df: DataFrame, asked: Request, known: Survey) 
     return Ground(table, seen, tuple(r for r in rules if r not in unjudged), tuple(unjudged))
 
 
-def _check_given(known: Survey, asked: Request) -> None:
+def check_given(known: Survey, asked: Request) -> None:
+    """Whether rules given with a batch go with the table's constraints.
+
+    Raises:
+        UsageError: One contradicts the constraint of its name.
+    """
     for rule in asked.rules.values():
         text = next((t for n, t in known.constraints.items() if n.lower() == rule.key), None)
         if text is not None and not same_rule(text, rule.expression):
@@ -268,6 +273,7 @@ __all__ = [
     "Ground",
     "batch_rules",
     "broken_names",
+    "check_given",
     "ground",
     "judge",
     "judged",

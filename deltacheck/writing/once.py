@@ -50,12 +50,14 @@ class Batch:
         app: Its place among all applications that write to a table.
         number: Its place among the batches of its stream.
         query: The stream, or None.
+        checkpoint: An id of the stream's checkpoint, where it can be told.
     """
 
     id: str
     app: str
     number: int = 0
     query: str | None = None
+    checkpoint: str | None = None
 
     def fence(self, slot: int) -> Fence:
         """A slot as Delta's ``txnAppId`` and ``txnVersion``."""
@@ -67,10 +69,14 @@ def job_batch(batch_id: str) -> Batch:
     return Batch(id=batch_id, app=f"deltacheck/{batch_id}")
 
 
-def stream_batch(query: str, number: int) -> Batch:
+def stream_batch(query: str, number: int, checkpoint: str | None = None) -> Batch:
     """A batch of a streaming query."""
     return Batch(
-        id=f"{query}/{number}", app=f"deltacheck-stream/{query}", number=number, query=query
+        id=f"{query}/{number}",
+        app=f"deltacheck-stream/{query}",
+        number=number,
+        query=query,
+        checkpoint=checkpoint,
     )
 
 
@@ -126,9 +132,25 @@ def standing(session: SparkSession, table: TableName, batch: Batch) -> Standing:
     """
     entries = [entry for entry in history(session, table) if entry.tag.get("batch") is not None]
     found = [entry for entry in entries if entry.tag["batch"] == batch.id]
-    if not found:
-        raise _unknown(table, batch, entries)
     decision = next((entry for entry in found if entry.tag.get("step") is None), None)
+    numbers = [number for entry in entries if (number := _number(entry, batch)) is not None]
+    # Spark begins a batch only once the one before it is done.
+    if (numbers and max(numbers) > batch.number) or _is_anothers(decision, batch):
+        raise BatchError(
+            f"{table} already has batch {max(numbers)} of the stream {batch.query!r}, and was "
+            f"given batch {batch.number} of another checkpoint: the stream was started anew. "
+            "Nothing was written.",
+            hint="Give the stream a new query name, so that its batches are told from those that "
+            "are there; or go back to the checkpoint that it had.",
+            table=str(table),
+        )
+    if not found:
+        raise BatchError(
+            f"Batch {batch.id} was written to {table} before, and the table's history no longer "
+            "says what became of it. Nothing was written.",
+            hint="Give the batch a new id if it is to be written again.",
+            table=str(table),
+        )
     begun = [entry for entry in found if entry.tag.get("step") == BEGIN]
     return Standing(
         slot=max(
@@ -144,23 +166,12 @@ def _has_slot(entry: Commit) -> bool:
     return "slot" in entry.tag.get("detail", {})
 
 
-def _unknown(table: TableName, batch: Batch, entries: list[Commit]) -> BatchError:
-    later = [number for entry in entries if (number := _number(entry, batch)) is not None]
-    if later:
-        return BatchError(
-            f"{table} already has batch {max(later)} of the stream {batch.query!r}, and was given "
-            f"batch {batch.number}: the stream was started anew from another checkpoint. "
-            "Nothing was written.",
-            hint="Give the stream a new query name, so that its batches are told from those that "
-            "are there; or go back to the checkpoint that it had.",
-            table=str(table),
-        )
-    return BatchError(
-        f"Batch {batch.id} was written to {table} before, and the table's history no longer says "
-        "what became of it. Nothing was written.",
-        hint="Give the batch a new id if it is to be written again.",
-        table=str(table),
-    )
+def _is_anothers(decision: Commit | None, batch: Batch) -> bool:
+    """Whether a batch of this number was decided for a stream with another checkpoint."""
+    if decision is None or batch.checkpoint is None:
+        return False
+    told = decision.tag.get("detail", {}).get("checkpoint", batch.checkpoint)
+    return bool(told != batch.checkpoint)
 
 
 def _number(entry: Commit, batch: Batch) -> int | None:

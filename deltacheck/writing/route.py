@@ -63,10 +63,17 @@ class Errand:
     known: Survey
     attempt: str
 
-    def tag(self, **more: Any) -> Tag:
+    def tag(self, detail: Mapping[str, object] | None = None) -> Tag:
         """What a commit of this attempt says of itself."""
-        batch = None if self.asked.batch is None else self.asked.batch.id
-        return Tag(attempt=self.attempt, batch=batch, job=self.asked.job, **more)
+        batch, told = self.asked.batch, dict(detail or {})
+        if batch is not None and batch.checkpoint is not None:
+            told["checkpoint"] = batch.checkpoint
+        return Tag(
+            attempt=self.attempt,
+            batch=None if batch is None else batch.id,
+            job=self.asked.job,
+            detail=told or None,
+        )
 
     @property
     def table(self) -> TableName:
@@ -268,25 +275,52 @@ def quarantine_place(
 
 
 def _quarantine(errand: Errand, verdict: Verdict, place: Place, rows: DataFrame, slot: int) -> None:
-    labels = Labels(
-        source=errand.asked.source,
-        attempt=errand.attempt,
-        version=latest_version(errand.session, errand.table) if errand.known.exists else 0,
-        batch=errand.tag().batch,
-        job=errand.asked.job,
-        rule=verdict.rule,
+    version = latest_version(errand.session, errand.table) if errand.known.exists else 0
+    labels = labels_of(errand.asked, errand.tag(), verdict.rule, version)
+    send(errand.session, place, rows, labels, errand.tag(), _fence(errand, slot))
+
+
+def labels_of(asked: Request, tag: Tag, rule: str | None, version: int) -> Labels:
+    """What the quarantine says of the rows of a batch.
+
+    Args:
+        rule: The rule that Delta named.
+        version: The table's version that they were meant for.
+    """
+    return Labels(
+        source=asked.source,
+        attempt=str(tag.attempt),
+        version=version,
+        batch=tag.batch,
+        job=tag.job,
+        rule=rule,
     )
+
+
+def send(
+    session: SparkSession,
+    place: Place,
+    rows: DataFrame,
+    labels: Labels,
+    tag: Tag,
+    fence: Fence | None,
+) -> None:
+    """Append judged rows to a quarantine.
+
+    Raises:
+        QuarantineError: It cannot be written.
+    """
     write = Frame(labelled(rows, place, labels, own.RULES))
-    fence = _fence(errand, slot)
     try:
-        commit(errand.session, place.name, write, tag=errand.tag(), fence=fence, tries=_TRIES)
+        commit(session, place.name, write, tag=tag, fence=fence, tries=_TRIES)
     except EngineFailure as error:
+        failure = failure_of(error)
         raise QuarantineError(
             f"The quarantine {place.name} cannot be written: Spark says "
-            f"{failure_of(error).condition or failure_of(error).kind}. The batch is in neither "
-            f"{errand.table} nor its quarantine.",
+            f"{failure.condition or failure.kind}. The batch is in neither {place.source} nor its "
+            "quarantine.",
             hint="Check the quarantine's place and your rights there, then write the batch again.",
-            table=str(errand.table),
+            table=str(place.source),
         ) from None
 
 
@@ -299,7 +333,7 @@ def _decide(
 ) -> None:
     """Make the commit that decides; where it fails, take back what went before."""
     asked, fence = errand.asked, _fence(errand, stand.slot + 1)
-    tag = errand.tag(detail=_told(result))
+    tag = errand.tag(_told(result))
     try:
         if verdict.fate != "batch":
             rows = verdict.good.drop(*asked.keep)

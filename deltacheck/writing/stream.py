@@ -14,12 +14,17 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
+from deltacheck.delta.session import is_connect
 from deltacheck.errors import UsageError
 from deltacheck.writing.once import stream_batch
 from deltacheck.writing.request import OnQuarantine, Request, Rules, request
 from deltacheck.writing.write import perform, quarantined_error
 
 log = logging.getLogger("deltacheck")
+
+_QUERY_ID = "sql.streaming.queryId"
+"""Where Spark keeps, while it works on a batch, the id that it took from the checkpoint
+(``StreamExecution.QUERY_ID_KEY``)."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class StreamWriter:
                 query name.
             DeltacheckError, PySparkException, Py4JJavaError: As for ``write``.
         """
-        result = perform(df, replace(self.asked, batch=stream_batch(self.query, number)))
+        batch = stream_batch(self.query, number, _checkpoint(df))
+        result = perform(df, replace(self.asked, batch=batch))
         log.info(
             "%s: batch %s %s, %d rows quarantined",
             result.table,
@@ -48,6 +54,14 @@ class StreamWriter:
         # A batch that is tried again after the error would otherwise stop the stream for good.
         if self.asked.strict and not result.ok and not result.repeated:
             raise quarantined_error(result)
+
+
+def _checkpoint(df: DataFrame) -> str | None:
+    session = df.sparkSession
+    if is_connect(session):
+        return None
+    told: str | None = session.sparkContext.getLocalProperty(_QUERY_ID)
+    return told
 
 
 def foreach_batch(

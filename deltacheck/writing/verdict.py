@@ -117,22 +117,27 @@ def reach_verdict(
     return Verdict(base, pinned, counts, fate, rule)
 
 
-def judge_source(df: DataFrame, base: Ground, asked: Request, refusal: Refusal) -> Verdict:
+def judge_source(
+    df: DataFrame, base: Ground, asked: Request, known: Survey, refusal: Refusal
+) -> Verdict:
     """Judge the source rows of a write that Delta has refused, each by itself.
 
     Rules that ``base`` leaves unjudged are broken by what the write makes of the rows.
 
     Raises:
         FailRuleError: Delta named a ``fail`` rule, or a row breaks one.
-        PySparkException, Py4JJavaError: Delta's refusal, where it is a fault of the job.
+        GateError: More rows are bad than a gate allows.
+        PySparkException, Py4JJavaError: Delta's refusal, where it is a fault of the job, or
+            where there is no row that could be quarantined.
     """
     replaces = refusal.violation.replaces
     pinned = judged(df, base.seen, base.rules, replaces).localCheckpoint()
     counts = count(pinned, base.rules, outside=replaces is not None)
-    if counts.outside or (not refusal.violation.certain and not counts.bad):
+    untold = not refusal.violation.certain and not counts.bad
+    if not counts.rows or counts.outside or untold:
         raise refusal.error
     rule = named_rule(refusal.violation, base)
-    _stop_failed(pinned, base, asked, counts, rule)
+    _stop(pinned, base, asked, known, counts, rule, source=True)
     if asked.route == "batch" or not counts.bad:
         return Verdict(base, pinned, counts, "batch", rule)
     too_many = asked.max_bad is not None and not asked.max_bad.allows(counts.bad, counts.rows)
@@ -182,8 +187,16 @@ def _stop(
     known: Survey,
     counts: Counts,
     rule: str | None,
+    *,
+    source: bool = False,
 ) -> None:
-    _stop_failed(pinned, base, asked, counts, rule)
+    """Stop where a rule or a gate says so.
+
+    Args:
+        source: Whether the rows are only the source of what Delta refused, so that none of
+            them need break the rule that it named.
+    """
+    _stop_failed(pinned, base, asked, counts, rule, source)
     for limited in base.rules:
         broken = (counts.broken or {}).get(limited.name, 0)
         if limited.gate is not None and not limited.gate.allows(broken, counts.rows):
@@ -195,11 +208,17 @@ def _stop(
 
 
 def _stop_failed(
-    pinned: DataFrame, base: Ground, asked: Request, counts: Counts, rule: str | None
+    pinned: DataFrame,
+    base: Ground,
+    asked: Request,
+    counts: Counts,
+    rule: str | None,
+    source: bool,
 ) -> None:
     failed = [r for r in base.rules if r.action is Action.FAIL and r.name in (counts.broken or {})]
     named = base.rule(rule)
-    if named is not None and named.action is Action.FAIL and named in base.unjudged:
+    told = named is not None and (source or named in base.unjudged)
+    if told and named is not None and named.action is Action.FAIL and named not in failed:
         failed.append(named)
     if failed:
         first = failed[0].name

@@ -189,6 +189,7 @@ def _check_kept(df: DataFrame, asked: Request) -> None:
 def tell(result: WriteResult, asked: Request) -> None:
     """Log what became of a batch; call back where rows were quarantined."""
     counts = ", ".join(f"{rule}: {_rows(rows)}" for rule, rows in result.broken.items())
+    counts = counts or f"{result.rule or 'a rule'}, which no row breaks by itself"
     if result.repeated:
         return
     if result.quarantined:
