@@ -45,7 +45,7 @@ _LAPTOP = {
     "spark.driver.memory": "2g",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
 }
 _LISTS = {
     "spark.sql.extensions": ",",

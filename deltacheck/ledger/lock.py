@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -32,6 +32,7 @@ from deltacheck.errors import EngineError, LockHeldError, LockLostError
 from deltacheck.ledger.journal import (
     BROKEN,
     END,
+    FAILED,
     RENEW,
     START,
     Entry,
@@ -92,6 +93,7 @@ class Lock:
     _renewed: float = field(default_factory=time.time)
     _seen: float = field(default_factory=time.time)
     _lost: bool = False
+    _ended: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def fence(self) -> Fence:
@@ -185,8 +187,20 @@ class Lock:
         ]
         last = Entry(self.token, 2 * _SPAN - 1, END, self.run, now(), state=state)
         with self._guard:
+            self._ended = True
             if self._lost or not self._append(self.session, [*did, last]):
                 raise self._loss("What it did to the tables stands; its end is not recorded.")
+
+    def leave(self) -> None:
+        """End a run that was told to stop before it could say what it did.
+
+        Also one whose lock was just being taken: the end has a later place than the start, so
+        a start that is still in flight fails.
+        """
+        if not self._ended:
+            # What is on its way says more than a lock that is gone with it.
+            with suppress(LockLostError, *EngineFailure):
+                self.end([], FAILED)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -257,11 +271,15 @@ def locked(
             if mine is not False and (mine is True or holder is None or holder.expires <= now()):
                 token = journal.token + 1
                 starts = _starts(run, token, command, revisions, tables, engine, lease)
-                if _append(session, environment, journal, starts):
-                    lock = Lock(session, environment, run, token, journal, lease)
-                    with lock.kept():
-                        yield lock
-                    return
+                lock = Lock(session, environment, run, token, journal, lease)
+                try:
+                    if _append(session, environment, journal, starts):
+                        with lock.kept():
+                            yield lock
+                        return
+                except (KeyboardInterrupt, SystemExit):
+                    lock.leave()
+                    raise
                 continue
         if time.monotonic() >= deadline:
             raise _held(environment, holder)

@@ -61,7 +61,10 @@ def _moved_by(column: str, names: frozenset[str]) -> str:
     if not names:
         return "false"
     listed = ", ".join(literal(name) for name in sorted(names))
-    return f"({quote(own.SOURCE)} = '{own.UPGRADE}' AND {quote(column)} IN ({listed}))"
+    # A row that names no run is one of a run that no journal knows.
+    return (
+        f"({quote(own.SOURCE)} = '{own.UPGRADE}' AND coalesce({quote(column)}, '') IN ({listed}))"
+    )
 
 
 def read_fates(
@@ -76,7 +79,7 @@ def read_fates(
         LedgerError: The journal cannot be used.
     """
     rows = session.sql(
-        f"SELECT {quote(own.RUN)} AS run, {quote(own.ATTEMPT)} AS attempt, "
+        f"SELECT coalesce({quote(own.RUN)}, '') AS run, {quote(own.ATTEMPT)} AS attempt, "
         f"min({quote(own.VERSION)}) AS version FROM {quarantine.sql} "
         f"WHERE {quote(own.SOURCE)} = '{own.UPGRADE}' AND {quote(own.STATE)} = '{own.HELD}' "
         "GROUP BY ALL"

@@ -36,7 +36,14 @@ _TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-_CSV = {"header": "true", "escape": '"', **_TIMES}
+_CSV = {
+    "header": "true",
+    "escape": '"',
+    # Spark's writer trims texts by default.
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+    **_TIMES,
+}
 _JSON = {"ignoreNullFields": "false", **_TIMES}
 
 
@@ -123,7 +130,7 @@ def export_rows(
         rows = rows.selectExpr(*(quote(one.name) for one in fields))
         writer = rows.coalesce(1).write.options(**_JSON) if chosen == "json" else rows.write
     try:
-        writer.format(chosen).mode("errorifexists").save(path)
+        writer.format(chosen).mode("error").save(path)
     except EngineFailure as error:
         failure = failure_of(error)
         if failure.family == "PATH_ALREADY_EXISTS":

@@ -221,13 +221,25 @@ def test_a_paused_holder_cannot_go_on(
 
 
 @pytest.mark.parametrize("way", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize(
+    "moment", [("before", "journal 2/0"), ("after", "journal 2/0"), ("before", "orders")]
+)
 def test_an_interrupted_run_ends_its_journal(
-    bench: Bench, orders: str, way: type[BaseException]
+    bench: Bench, orders: str, way: type[BaseException], moment: tuple[str, str]
 ) -> None:
-    """Ctrl-C and SIGTERM leave an ended journal; the next run goes on at once."""
+    """Ctrl-C and SIGTERM leave an ended journal; the next run goes on at once.
+
+    Kind of bug: told to stop between taking the lock and the first step.
+    """
+    told = False
+    # A journal is there already: the first commit to one is its making.
+    with taken(bench) as lock:
+        lock.end([], DONE)
 
     def interrupt(number: int, when: str, what: str) -> None:
-        if (when, what) == ("before", "orders"):
+        nonlocal told
+        if (when, what) == moment and not told:
+            told = True
             raise way
 
     with moments(interrupt), pytest.raises(way):

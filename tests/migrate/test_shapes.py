@@ -195,12 +195,6 @@ SHAPES = {
             "INSERT INTO {table} VALUES (3, 100000)",
         ),
     ),
-    "collated strings": Shape(
-        "id INT, s STRING COLLATE UTF8_LCASE",
-        "VALUES (1, 'A'), (2, 'b'), (2, 'B')",
-        "s = 'a'",
-        2,
-    ),
     "a thousand columns": Shape(
         WIDE, "VALUES (" + "1," * 999 + "1), (" + "-1," * 999 + "-1)", "c0 > 0 AND c999 > 0", 1
     ),
