@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
+from deltacheck.delta.failures import failure_of
 from deltacheck.delta.log import log_file, quiet_query_loggers
 from deltacheck.errors import ConfigError, EngineError
 
@@ -238,8 +239,17 @@ def sibling(session: SparkSession) -> SparkSession:
     began = _explicit(other)
     for key, value in _explicit(session).items():
         if began.get(key) != value:
-            other.conf.set(key, value)
+            _set_if_possible(other, key, value)
     return other
+
+
+def _set_if_possible(session: SparkSession, key: str, value: str) -> None:
+    try:
+        session.conf.set(key, value)
+    except PySparkException as error:
+        # The session of a stream's batch lists settings of Spark itself as its own.
+        if failure_of(error).family != "CANNOT_MODIFY_CONFIG":
+            raise
 
 
 @contextmanager
