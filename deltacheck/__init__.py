@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UsageError,
         ViolationError,
     )
-    from deltacheck.migrate.api import downgrade, plan, session, status, upgrade
+    from deltacheck.migrate.api import baseline, downgrade, plan, session, stamp, status, upgrade
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
@@ -83,7 +83,15 @@ _HOMES = {
         "ViolationError",
     ),
     "deltacheck.rules.model": ("Action", "Gate", "Kind", "Rule", "TableRules"),
-    "deltacheck.migrate.api": ("downgrade", "plan", "session", "status", "upgrade"),
+    "deltacheck.migrate.api": (
+        "baseline",
+        "downgrade",
+        "plan",
+        "session",
+        "stamp",
+        "status",
+        "upgrade",
+    ),
     "deltacheck.migrate.results": ("RunResult",),
     "deltacheck.migrate.status": ("Status",),
     "deltacheck.writing.guard": ("guard",),
@@ -131,6 +139,7 @@ __all__ = [
     "ViolationError",
     "WriteResult",
     "__version__",
+    "baseline",
     "downgrade",
     "foreach_batch",
     "guard",
@@ -138,6 +147,7 @@ __all__ = [
     "plan",
     "quarantine",
     "session",
+    "stamp",
     "status",
     "upgrade",
     "write",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from delta.exceptions import ConcurrentAppendException
@@ -294,10 +295,14 @@ def test_a_constant_appender(bench: Bench, orders: str) -> None:
     thread = threading.Thread(target=append)
     thread.start()
     try:
-        bench.upgrade(positive(orders))
+        # Conservation is promised, not progress: a machine that scans slower than the client
+        # writes gives up, and the next run goes on where it stopped.
+        with suppress(BusyTableError):
+            bench.upgrade(positive(orders))
     finally:
         stop.set()
         thread.join()
+    bench.upgrade(positive(orders))
     assert_clean(bench, orders, written)
 
 
