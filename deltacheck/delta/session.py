@@ -10,9 +10,10 @@ import atexit
 import importlib
 import re
 import sys
+import threading
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
@@ -30,6 +31,7 @@ from deltacheck.errors import ConfigError, EngineError
 
 __all__ = [
     "VERDICT_SETTINGS",
+    "apart",
     "aside",
     "is_connect",
     "leave",
@@ -324,12 +326,30 @@ def settings(session: SparkSession, values: Mapping[str, str | None]) -> Iterato
     try:
         _apply(session, values)
         yield
+    except (KeyboardInterrupt, SystemExit):
+        apart(lambda: _restore(session, before))
+        raise
     except BaseException:
-        # A session that is gone has no settings, and its error is the one to be told.
-        with suppress(PySparkException, Py4JError):
-            _apply(session, before)
+        _restore(session, before)
         raise
     _apply(session, before)
+
+
+def apart(action: Callable[[], None]) -> None:
+    """Do something after an interrupt, in a thread of its own.
+
+    The interrupted call's answer still waits on this thread's connection to Java, where the
+    next call would take it for its own; each thread has its own connection.
+    """
+    thread = threading.Thread(target=action, name="deltacheck-apart")
+    thread.start()
+    thread.join()
+
+
+def _restore(session: SparkSession, before: Mapping[str, str | None]) -> None:
+    # A session that is gone has no settings, and its error is the one to be told.
+    with suppress(PySparkException, Py4JError):
+        _apply(session, before)
 
 
 def _apply(session: SparkSession, values: Mapping[str, str | None]) -> None:

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Fence, Tag, commit
 from deltacheck.delta.failures import EngineFailure, is_conflict
-from deltacheck.delta.session import aside
+from deltacheck.delta.session import apart, aside
 from deltacheck.delta.table import history
 from deltacheck.delta.warehouse import run_lock
 from deltacheck.errors import EngineError, LockHeldError, LockLostError
@@ -191,16 +191,20 @@ class Lock:
             if self._lost or not self._append(self.session, [*did, last]):
                 raise self._loss("What it did to the tables stands; its end is not recorded.")
 
-    def leave(self) -> None:
-        """End a run that was told to stop before it could say what it did.
+    def leave(self, entries: Sequence[Entry] = (), state: str = FAILED) -> None:
+        """End a run that was told to stop, unless it has ended.
 
         Also one whose lock was just being taken: the end has a later place than the start, so
         a start that is still in flight fails.
         """
-        if not self._ended:
+
+        def end() -> None:
             # What is on its way says more than a lock that is gone with it.
             with suppress(LockLostError, *EngineFailure):
-                self.end([], FAILED)
+                self.end(entries, state)
+
+        if not self._ended:
+            apart(end)
 
     @contextmanager
     def kept(self) -> Iterator[None]:

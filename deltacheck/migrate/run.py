@@ -273,7 +273,10 @@ class _Act:
                 isinstance(error, DeltacheckError) and not self.works
             )
             # Otherwise something of ours may still be in flight: the next run fences it off.
-            self._end(STOPPED if clean else FAILED)
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                self.lock.leave(self.entries)
+            else:
+                self._end(STOPPED if clean else FAILED)
             raise
         self.lock.end(self.entries, DONE)
         journal = self.lock.journal
