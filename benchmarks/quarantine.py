@@ -18,17 +18,16 @@ of the JVM.
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table as Grid
 
+from benchmarks.timing import Timed
 from deltacheck.config import Environment
 from deltacheck.delta.session import open_session
 from deltacheck.delta.table import frame, latest_version
@@ -78,13 +77,12 @@ RULES = [
 
 
 @dataclass
-class Bench:
+class Bench(Timed):
     """A session, its folder, and names not yet used."""
 
     session: SparkSession
     environment: Environment
     made: int = 0
-    timings: dict[str, list[float]] = field(default_factory=dict)
 
     def clone(self, source: str) -> TableName:
         """A shallow clone: its own log over the same files."""
@@ -92,16 +90,6 @@ class Bench:
         name = f"bench.t{self.made}"
         self.session.sql(f"CREATE TABLE {name} SHALLOW CLONE {source}")
         return TableName.parse(name)
-
-    def time(self, label: str, work: Callable[..., object], *given: object) -> None:
-        """Time something, in seconds."""
-        started = time.perf_counter()
-        work(*given)
-        self.timings.setdefault(label, []).append(time.perf_counter() - started)
-
-    def median(self, label: str) -> float:
-        """The median of what was timed under a label, in seconds."""
-        return statistics.median(self.timings[label])
 
 
 def make(bench: Bench, name: str, rows: int, share_bad: float) -> None:
@@ -226,8 +214,8 @@ def fixed(bench: Bench, rounds: int) -> list[str]:
             table = bench.clone("bench.empty")
             bench.time(label, work, bench, table, ["amount > 0"])
     # The first round warms up.
-    ours = statistics.median(bench.timings["empty upgrade"][1:])
-    theirs = statistics.median(bench.timings["empty bare"][1:])
+    ours = bench.median("empty upgrade", warm_up=1)
+    theirs = bench.median("empty bare", warm_up=1)
     return ["fixed cost of a run, seconds", f"{ours:.1f}", f"{theirs:.1f}", f"{ours - theirs:.1f}"]
 
 

@@ -21,13 +21,11 @@ import io
 import json
 import logging
 import os
-import statistics
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +34,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import deltacheck
+from benchmarks.timing import Timed
 from deltacheck.config import Environment
 from deltacheck.delta.java import find_java
 from deltacheck.delta.session import open_session
@@ -68,13 +67,12 @@ SHARED_SETTINGS = (
 
 
 @dataclass
-class Bench:
+class Bench(Timed):
     """A session, its folder, and names not yet used."""
 
     session: SparkSession
     folder: Path
     made: int = 0
-    timings: dict[str, list[float]] = field(default_factory=dict)
 
     def table(self, rules: list[dict[str, Any]]) -> str:
         """A new table that enforces rules."""
@@ -93,16 +91,6 @@ class Bench:
     def batch(self, name: str) -> DataFrame:
         """A batch, read anew."""
         return self.session.read.parquet(str(self.folder / name))
-
-    def time(self, label: str, work: Callable[..., object], *given: object) -> None:
-        """Time something, in seconds."""
-        started = time.perf_counter()
-        work(*given)
-        self.timings.setdefault(label, []).append(time.perf_counter() - started)
-
-    def median(self, label: str) -> float:
-        """The median of what was timed under a label after a first round to warm up."""
-        return statistics.median(self.timings[label][1:])
 
 
 def rules_of(count: int) -> list[dict[str, Any]]:
@@ -291,9 +279,9 @@ def race(
         rival.end()
         what = f"{at}, 8% bad: {rival.name} {rival.version} / route=rows"
         if rival.unable is not None:
-            yield [what, f"{bench.median(f'{at} race'):.2f}", rival.unable, "", ""]
+            yield [what, f"{_median(bench, f'{at} race'):.2f}", rival.unable, "", ""]
         else:
-            left, right = bench.median(f"{at} {rival.name}"), bench.median(f"{at} race")
+            left, right = _median(bench, f"{at} {rival.name}"), _median(bench, f"{at} race")
             yield [what, f"{right:.2f}", f"{left:.2f}", f"{left / right:.2f}", "at least 3"]
 
 
@@ -307,12 +295,17 @@ def planning(bench: Bench) -> list[str]:
 
     for _ in range(4):
         bench.time("planning", plan)
-    seconds = bench.median("planning")
+    seconds = _median(bench, "planning")
     return [f"planning {PLANNED} rules, seconds", f"{seconds:.2f}", "", "", "under 2"]
 
 
+def _median(bench: Bench, label: str) -> float:
+    # The first round warms up.
+    return bench.median(label, warm_up=1)
+
+
 def _row(bench: Bench, what: str, ours: str, theirs: str, aim: str) -> list[str]:
-    left, right = bench.median(ours), bench.median(theirs)
+    left, right = _median(bench, ours), _median(bench, theirs)
     return [what, f"{left:.2f}", f"{right:.2f}", f"{left / right:.2f}", f"at most {aim}"]
 
 

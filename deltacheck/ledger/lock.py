@@ -191,8 +191,8 @@ class Lock:
             if self._lost or not self._append(self.session, [*did, last]):
                 raise self._loss("What it did to the tables stands; its end is not recorded.")
 
-    def leave(self, entries: Sequence[Entry] = (), state: str = FAILED) -> None:
-        """End a run that was told to stop, unless it has ended.
+    def leave(self, entries: Sequence[Entry] = ()) -> None:
+        """End a run that was told to stop as failed, unless it has ended.
 
         Also one whose lock was just being taken: the end has a later place than the start, so
         a start that is still in flight fails.
@@ -201,7 +201,7 @@ class Lock:
         def end() -> None:
             # What is on its way says more than a lock that is gone with it.
             with suppress(LockLostError, *EngineFailure):
-                self.end(entries, state)
+                self.end(entries, FAILED)
 
         if not self._ended:
             apart(end)

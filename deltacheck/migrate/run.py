@@ -268,15 +268,15 @@ class _Act:
         try:
             self._revisions(look())
             self._record_rules()
-        except (DeltacheckError, KeyboardInterrupt, SystemExit, *EngineFailure) as error:
+        except (KeyboardInterrupt, SystemExit):
+            self.lock.leave(self.entries)
+            raise
+        except (DeltacheckError, *EngineFailure) as error:
             clean = isinstance(error, _CLEAN_STOPS) or (
                 isinstance(error, DeltacheckError) and not self.works
             )
             # Otherwise something of ours may still be in flight: the next run fences it off.
-            if isinstance(error, (KeyboardInterrupt, SystemExit)):
-                self.lock.leave(self.entries)
-            else:
-                self._end(STOPPED if clean else FAILED)
+            self._end(STOPPED if clean else FAILED)
             raise
         self.lock.end(self.entries, DONE)
         journal = self.lock.journal

@@ -22,7 +22,7 @@ from deltacheck.quarantine.releasing import Action, Released, release_rows
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.state import state_after
 from deltacheck.rules.files import read_rules
-from deltacheck.rules.model import RuleSet
+from deltacheck.rules.model import RuleSet, TableRules
 from deltacheck.rules.selection import Selection as Declared
 
 
@@ -62,15 +62,12 @@ def list_held(
     if session is not None and project is None and (not tables or asked.by_declaration):
         project = "."
     with desk(session, env, project, progress) as on:
-        declared = _declared(on)
+        declared = _declared(on) if asked.by_declaration or not tables else {}
         found: list[Held] = []
         for name in [TableName.parse(text) for text in tables] or _project_tables(on, declared):
-            chosen = list(rules)
-            if asked.by_declaration:
-                theirs = [rule.name for _, rule in asked.rules(_only(declared, name))]
-                chosen = _both(theirs, rules) if rules else theirs
-                if not chosen:
-                    continue
+            chosen = _narrowed(rules, declared.get(name), asked) if asked.by_declaration else rules
+            if asked.by_declaration and not chosen:
+                continue
             selection = Selection(chosen, run, where)
             try:
                 place = holding(on, name, quarantine)
@@ -89,13 +86,12 @@ def _declared(on: Desk) -> RuleSet:
     return read_rules(on.project.constraints)
 
 
-def _only(declared: RuleSet, table: TableName) -> RuleSet:
-    return {table: declared[table]} if table in declared else {}
-
-
-def _both(one: Sequence[str], other: Sequence[str]) -> list[str]:
-    names = {name.casefold() for name in other}
-    return [name for name in one if name.casefold() in names]
+def _narrowed(rules: Sequence[str], declared: TableRules | None, asked: Declared) -> Sequence[str]:
+    """The rules of a table that have the tags and owners asked for, of those named."""
+    if declared is None:
+        return ()
+    named = {name.lower() for name in rules} or {rule.key for rule in declared.rules}
+    return [r.name for r in declared.rules if r.key in named and asked.has_rule(declared, r)]
 
 
 def _project_tables(on: Desk, declared: RuleSet) -> list[TableName]:

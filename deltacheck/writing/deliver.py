@@ -18,9 +18,8 @@ from deltacheck.delta.commit import Fence, Frame, Own, Tag, Write, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.table import CONSTRAINT_PREFIX, Table, history, read_table
 from deltacheck.delta.warehouse import create_schema, warehouse_of
-from deltacheck.errors import ConstraintError, ExpressionError, UsageError
+from deltacheck.errors import ConstraintError, UsageError
 from deltacheck.names import TableName, quote
-from deltacheck.rules.expression import parse_rule
 from deltacheck.writing.judge import BatchRule, batch_rules
 from deltacheck.writing.once import find_commit
 from deltacheck.writing.request import Request
@@ -209,12 +208,8 @@ def _restated(known: Survey, table: Table | None, columns: Mapping[str, str]) ->
 
 
 def _check_columns(rule: BatchRule, table: Table, columns: Mapping[str, str]) -> None:
-    try:
-        read = parse_rule(rule.sql).columns
-    except ExpressionError:
-        # Only Delta can read it.
-        return
-    lacking = sorted({path[0] for path in read if path[0].lower() not in columns})
+    # One that only Delta can read is Delta's to refuse.
+    lacking = sorted(name for name in rule.reads or () if name.lower() not in columns)
     if lacking:
         raise ConstraintError(
             f"The rule {rule.name} of {table.name} reads {', '.join(lacking)}, which the batch "

@@ -21,7 +21,6 @@ from deltacheck.delta.table import latest_version, read_table
 from deltacheck.delta.warehouse import exclusive
 from deltacheck.errors import (
     BatchError,
-    ExpressionError,
     NotDeltaError,
     QuarantineError,
     UsageError,
@@ -29,7 +28,6 @@ from deltacheck.errors import (
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import read_place
-from deltacheck.rules.expression import parse_rule
 from deltacheck.rules.model import Action
 from deltacheck.writing.judge import BatchRule, Ground, batch_rules, check_given
 from deltacheck.writing.once import find_commit, remove_attempt
@@ -155,7 +153,7 @@ def _guarded(df: DataFrame, asked: Request, action: Callable[[DataFrame], Any]) 
                 ok=True,
                 table=str(asked.table),
                 route="clean",
-                batch_id=None if asked.batch is None else asked.batch.id,
+                batch_id=asked.batch_id,
                 _session=session,
             )
         try:
@@ -245,7 +243,7 @@ def _quarantined(
             return _told(session, asked, known, verdict)
         log.warning("%s refused the other rows of a guarded batch as well", asked.table)
         verdict = replace(verdict, fate="batch")
-    batch = None if asked.batch is None else asked.batch.id
+    batch = asked.batch_id
     tag = Tag(attempt=new_attempt(), batch=batch, job=asked.job)
     _send(session, asked, known, verdict, tag)
     if batch is not None and _is_skipped(session, known, tag):
@@ -296,11 +294,7 @@ def _is_ours(refusal: Refusal, base: Ground) -> bool:
 
 
 def _has_columns(rule: BatchRule, columns: frozenset[str]) -> bool:
-    try:
-        read = parse_rule(rule.sql).columns
-    except ExpressionError:
-        return False
-    return all(path[0].lower() in columns for path in read)
+    return rule.reads is not None and all(name.lower() in columns for name in rule.reads)
 
 
 def _resolves(df: DataFrame, sql: str) -> bool:
@@ -333,7 +327,7 @@ def _told(session: SparkSession, asked: Request, known: Survey, verdict: Verdict
         dropped=0 if whole else counts.drop,
         rule=verdict.rule,
         broken=verdict.broken,
-        batch_id=None if asked.batch is None else asked.batch.id,
+        batch_id=asked.batch_id,
         _session=session,
         _rows=0 if whole else None,
     )

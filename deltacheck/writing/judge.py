@@ -61,6 +61,14 @@ class BatchRule:
         # On a line of its own, a comment at the end of a constraint's text stays harmless.
         return f"(({self.sql}\n) IS NOT TRUE)"
 
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """The columns that the rule reads, as it spells them; None: only Delta can read it."""
+        try:
+            return frozenset(path[0] for path in parse_rule(self.sql).columns)
+        except ExpressionError:
+            return None
+
 
 def batch_rules(known: Survey, table: Table | None) -> tuple[BatchRule, ...]:
     """The rules that a batch is judged by: what the table enforces, and what is declared.
@@ -229,12 +237,8 @@ def check_given(known: Survey, asked: Request) -> None:
 def _reads(rule: BatchRule, columns: frozenset[str]) -> bool:
     if not columns:
         return False
-    try:
-        read = parse_rule(rule.sql).columns
-    except ExpressionError:
-        # A constraint that only Delta can read may read any column.
-        return True
-    return any(path[0].lower() in columns for path in read)
+    # A constraint that only Delta can read may read any column.
+    return rule.reads is None or any(name.lower() in columns for name in rule.reads)
 
 
 def judge(df: DataFrame, table: str, *, rules: Rules | None = None) -> DataFrame:

@@ -59,6 +59,11 @@ class Request:
     source: str = own.WRITE
 
     @property
+    def batch_id(self) -> str | None:
+        """The id that the batch was given."""
+        return None if self.batch is None else self.batch.id
+
+    @property
     def evolves(self) -> bool:
         """Whether the write may add columns to the table or widen them."""
         options = {key.lower(): value for key, value in self.options.items()}

@@ -70,7 +70,7 @@ class Errand:
             told["checkpoint"] = batch.checkpoint
         return Tag(
             attempt=self.attempt,
-            batch=None if batch is None else batch.id,
+            batch=self.asked.batch_id,
             job=self.asked.job,
             detail=told or None,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.harness.connect_server import SHORT_LIVED
 
@@ -35,6 +37,26 @@ def start_python(
         text=True,
         env=variables,
         cwd=cwd,
+        start_new_session=True,
+    )
+
+
+def run_module(
+    module: str, task: Mapping[str, Any], *, seconds: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a module of the tests, which may kill its process group, on a task of its own.
+
+    Args:
+        task: Its one argument, as JSON.
+    """
+    return subprocess.run(
+        [sys.executable, "-m", module, json.dumps(task)],
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
         start_new_session=True,
     )
 

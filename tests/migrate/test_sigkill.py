@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness.connect_server import SHORT_LIVED, ConnectServer
-from tests.harness.processes import REPOSITORY
+from tests.harness.processes import run_module
 
 MOMENTS = 14
 """Moments of a run with one table and one revision."""
@@ -48,15 +46,7 @@ def run_victim(task: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
     Returns:
         Its exit code, and the documents that it printed.
     """
-    process = subprocess.run(
-        [sys.executable, "-m", "tests.migrate.victim", json.dumps(task)],
-        cwd=REPOSITORY,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    process = run_module("tests.migrate.victim", task, seconds=900)
     documents = [json.loads(line) for line in process.stdout.splitlines() if line[:1] == "{"]
     assert process.returncode in (0, -signal.SIGKILL), process.stderr[-3000:]
     return process.returncode, documents

@@ -35,9 +35,7 @@ def orders(session: SparkSession, database: str) -> TableName:
 
 
 @contextmanager
-def in_flight(
-    session: SparkSession, table: TableName, sql: str, fence: Fence | None
-) -> Iterator[Future[list[Row]]]:
+def in_flight(session: SparkSession, sql: str, fence: Fence | None) -> Iterator[Future[list[Row]]]:
     """A statement under way in another session, as far as the engine tells."""
     other = sibling(session)
     order = {} if fence is None else {TXN_APP: fence.app, TXN_VERSION: str(fence.version)}
@@ -62,7 +60,7 @@ def test_a_delete_in_flight_fails(
 ) -> None:
     """The DELETE of an earlier token, still running when the fence is set, deletes nothing."""
     delete = f"DELETE FROM {orders.sql} WHERE id % 10 = 0 AND {SLOW}"
-    with in_flight(session, orders, delete, Fence(APP, 1)) as statement:
+    with in_flight(session, delete, Fence(APP, 1)) as statement:
         fence_off(session, orders, Tag(run="next"), Fence(APP, 2))
         error = statement.exception()
     if error is None:
@@ -89,7 +87,7 @@ def test_a_delete_that_comes_late_is_skipped(
 def test_an_alter_in_flight_fails(session: SparkSession, orders: TableName) -> None:
     """ADD CONSTRAINT knows no order of ours; a change of the table's metadata stops it."""
     add = f"ALTER TABLE {orders.sql} ADD CONSTRAINT slow CHECK (id % 40 != 0 OR {SLOW})"
-    with in_flight(session, orders, add, None) as statement:
+    with in_flight(session, add, None) as statement:
         fence_off(session, orders, Tag(run="next"), Fence(APP, 2), alters=True)
         error = statement.exception()
         assert isinstance(error, EngineFailure)

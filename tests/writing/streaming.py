@@ -114,7 +114,7 @@ def main(task: dict[str, str]) -> None:
     """Work off a stream, and die in it at a moment.
 
     Args:
-        task: warehouse, memory, java, database, folder, checkpoint, table, route, moment.
+        task: warehouse, java, database, folder, checkpoint, table, route, moment.
     """
     environment = Environment(
         "stream",

@@ -28,12 +28,6 @@ from tests.writing.batches import (
 Action = Callable[[DataFrame], object]
 
 
-@pytest.fixture
-def table(spark: SparkSession, database: str) -> str:
-    """A table with the rules amount_positive and status_known."""
-    return make_table(spark, f"{database}.orders")
-
-
 def merging(table: str, update: str = "*") -> Action:
     """A MERGE by id."""
 

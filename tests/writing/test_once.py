@@ -28,12 +28,6 @@ from tests.writing.kills import ROWS, Straggler, drawn, moments
 ROUTES = ("rows", "batch")
 
 
-@pytest.fixture
-def table(spark: SparkSession, database: str) -> str:
-    """A table with the rules amount_positive and status_known."""
-    return make_table(spark, f"{database}.orders")
-
-
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_batch_that_is_written_again_tells_what_became_of_it(
     any_spark: SparkSession, database: str, route: str

@@ -57,6 +57,14 @@ rules = st.lists(st.sampled_from(RULES), min_size=1, max_size=4, unique=True)
 types = st.sampled_from(["INT", "BIGINT", "DECIMAL(12, 2)"])
 
 
+ON_SPARK = settings(
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
 def frame(session: SparkSession, found: Rows, a: str = "INT") -> DataFrame:
     """Rows as a DataFrame."""
     made = session.createDataFrame(found, "id INT, a INT, b STRING, c DOUBLE, d STRING")
@@ -112,14 +120,7 @@ def check(session: SparkSession, database: str, found: Rows, texts: list[str], a
 
 
 @given(found=rows, texts=rules, a=types)
-@settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@settings(ON_SPARK, max_examples=3, derandomize=True)
 def test_a_split_agrees_with_delta_row_by_row(
     spark: SparkSession, database: str, found: Rows, texts: list[str], a: str
 ) -> None:
@@ -129,13 +130,7 @@ def test_a_split_agrees_with_delta_row_by_row(
 
 @pytest.mark.slow
 @given(found=rows, texts=rules, a=types)
-@settings(
-    max_examples=25,
-    deadline=None,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@settings(ON_SPARK, max_examples=25)
 def test_many_splits_agree_with_delta_row_by_row(
     spark: SparkSession, database: str, found: Rows, texts: list[str], a: str
 ) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -20,7 +17,7 @@ from deltacheck.delta import commit as door
 from deltacheck.delta.table import history
 from deltacheck.names import TableName
 from tests.harness.connect_server import SHORT_LIVED
-from tests.harness.processes import REPOSITORY
+from tests.harness.processes import run_module
 from tests.writing.batches import everywhere, good, held, ids, make_table, mixed
 from tests.writing.streaming import Source, Trap
 
@@ -29,12 +26,6 @@ KILLED = (4, 11, 17)
 """The starts that end with a SIGKILL."""
 MOMENTS = 7
 ROUTES: tuple[Literal["rows", "batch"], ...] = ("rows", "batch")
-
-
-@pytest.fixture
-def table(spark: SparkSession, database: str) -> str:
-    """A table with the rules amount_positive and status_known."""
-    return make_table(spark, f"{database}.orders")
 
 
 @pytest.fixture
@@ -189,16 +180,7 @@ def test_a_stream_stopped_and_restarted_twenty_times_loses_and_doubles_nothing(
                 "route": route,
                 "moment": str(moment),
             }
-            killed = subprocess.run(
-                [sys.executable, "-m", "tests.writing.streaming", json.dumps(task)],
-                cwd=REPOSITORY,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-                start_new_session=True,
-            )
+            killed = run_module("tests.writing.streaming", task)
             assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
             continue
         trap = Trap(moment, chance.choice(["crash", "stop"]))

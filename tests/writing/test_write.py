@@ -24,12 +24,6 @@ from tests.writing.batches import (
 )
 
 
-@pytest.fixture
-def table(spark: SparkSession, database: str) -> str:
-    """A table with the rules amount_positive and status_known."""
-    return make_table(spark, f"{database}.orders")
-
-
 class TestCleanBatches:
     """A batch that breaks nothing is simply written."""
 
