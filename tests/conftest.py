@@ -20,14 +20,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.cache import VARIABLE as CACHE_VARIABLE
 from deltacheck.delta.cache import cache_folder
 from deltacheck.delta.session import open_session
-from tests.harness.connect_server import SHORT_LIVED, ConnectServer, connect_server
-
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""Compiling costs tables of a few rows more than reading them. The Connect server compiles, and
-so do the tests that hold our verdict against Delta's."""
+from tests.harness.connect_server import LONG_LIVED, ConnectServer, connect_server
 
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 _UNWANTED = ("SPARK_REMOTE", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "MASTER")
@@ -60,13 +53,7 @@ def local_environment(local_warehouse: Path) -> Environment:
     return Environment(
         "local",
         warehouse=local_warehouse,
-        conf={
-            "spark.master": "local[2]",
-            "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": SHORT_LIVED,
-            "spark.sql.shuffle.partitions": "1",
-            **INTERPRETED,
-        },
+        conf={"spark.master": "local[2]", **LONG_LIVED},
     )
 
 

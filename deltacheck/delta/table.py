@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -21,6 +22,7 @@ from deltacheck.names import TableName
 
 CONSTRAINT_PREFIX = "delta.constraints."
 _FIRST_LOOK = 64
+_PROTOCOL = "delta.minReaderVersion"
 _MISSING = {
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
@@ -32,25 +34,30 @@ _MISSING = {
 
 
 @dataclass(frozen=True)
-class Table:
-    """What a table's metadata says, read from ``DESCRIBE DETAIL`` and its schema.
+class Definition:
+    """What a table is made of and promises; reading it costs no Spark job.
 
     Attributes:
-        constraints: Name as stored to expression as stored, of each CHECK.
-        not_null: The paths of the columns that the schema declares NOT NULL.
+        properties: As ``SHOW TBLPROPERTIES`` tells them.
     """
 
     name: TableName
-    id: str
-    location: str
     schema: StructType
     properties: Mapping[str, str]
-    features: frozenset[str]
-    partition_columns: tuple[str, ...]
-    files: int
-    bytes: int
-    constraints: Mapping[str, str] = field(default_factory=dict)
-    not_null: frozenset[tuple[str, ...]] = frozenset()
+
+    @cached_property
+    def constraints(self) -> Mapping[str, str]:
+        """Name as stored to expression as stored, of each CHECK."""
+        return {
+            key[len(CONSTRAINT_PREFIX) :]: value
+            for key, value in self.properties.items()
+            if key.startswith(CONSTRAINT_PREFIX)
+        }
+
+    @cached_property
+    def not_null(self) -> frozenset[tuple[str, ...]]:
+        """The paths of the columns that the schema declares NOT NULL."""
+        return required_columns(self.schema)
 
     def constraint(self, name: str) -> str | None:
         """The stored expression of a CHECK, by its name in any case, or None."""
@@ -70,6 +77,18 @@ class Table:
     def append_only(self) -> bool:
         """Whether ``delta.appendOnly`` forbids DELETE and UPDATE."""
         return self.properties.get("delta.appendOnly", "false").lower() == "true"
+
+
+@dataclass(frozen=True)
+class Table(Definition):
+    """A table as ``DESCRIBE DETAIL`` tells it, for which Delta sums up the table's files."""
+
+    id: str
+    location: str
+    features: frozenset[str]
+    partition_columns: tuple[str, ...]
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -118,28 +137,39 @@ def read_table(session: SparkSession, table: TableName) -> Table:
         schema = frame(session, table).schema
     except EngineFailure as error:
         raise table_problem(error, table) from None
-    properties = dict(detail["properties"] or {})
     return Table(
         name=table,
+        schema=schema,
+        properties=dict(detail["properties"] or {}),
         id=detail["id"],
         location=detail["location"],
-        schema=schema,
-        properties=properties,
         features=frozenset(detail["tableFeatures"] or ()),
         partition_columns=tuple(detail["partitionColumns"] or ()),
         files=detail["numFiles"] or 0,
         bytes=detail["sizeInBytes"] or 0,
-        constraints={
-            key[len(CONSTRAINT_PREFIX) :]: value
-            for key, value in properties.items()
-            if key.startswith(CONSTRAINT_PREFIX)
-        },
-        not_null=required_columns(schema),
     )
 
 
+def read_definition(session: SparkSession, table: TableName) -> Definition:
+    """Read what a table is made of; no Spark job.
+
+    Raises:
+        TableNotFoundError: There is no such table.
+        NotDeltaError: It is a view, or its format is not Delta.
+    """
+    properties = read_properties(session, table)
+    # Delta tells its protocol among a table's properties (`DeltaTableV2.properties`).
+    if _PROTOCOL not in properties:
+        raise _not_delta(table)
+    try:
+        schema = frame(session, table).schema
+    except EngineFailure as error:
+        raise table_problem(error, table) from None
+    return Definition(table, schema, properties)
+
+
 def read_properties(session: SparkSession, table: TableName) -> dict[str, str]:
-    """A table's properties alone; unlike all of its metadata they cost no look at its files.
+    """A table's properties alone; no Spark job.
 
     Raises:
         TableNotFoundError: There is no such table.
@@ -160,7 +190,7 @@ def exists(session: SparkSession, table: TableName) -> bool:
         NotDeltaError: There is something else of that name.
     """
     try:
-        read_table(session, table)
+        read_definition(session, table)
     except TableNotFoundError:
         return False
     return True
@@ -182,14 +212,18 @@ def table_problem(error: BaseException, table: TableName) -> DeltacheckError:
             table=str(table),
         )
     if failure.family in {"DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"}:
-        return NotDeltaError(
-            f"{table} is not a Delta table; it was left untouched.",
-            hint="Convert it (CONVERT TO DELTA), or take it out of the migration.",
-            table=str(table),
-        )
+        return _not_delta(table)
     return TableError(
         f"{table} cannot be read: Spark says {failure.condition or failure.kind}.",
         hint="Its log has the details.",
+        table=str(table),
+    )
+
+
+def _not_delta(table: TableName) -> NotDeltaError:
+    return NotDeltaError(
+        f"{table} is not a Delta table; it was left untouched.",
+        hint="Convert it (CONVERT TO DELTA), or take it out of the migration.",
         table=str(table),
     )
 

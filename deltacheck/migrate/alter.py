@@ -5,7 +5,7 @@ A value from values: knows no Spark.
 
 from __future__ import annotations
 
-from deltacheck.delta.table import CONSTRAINT_PREFIX, Table
+from deltacheck.delta.table import CONSTRAINT_PREFIX, Definition
 from deltacheck.migrate.preflight import TEMPORARY, by_schema, name_taken
 from deltacheck.migrate.tasks import Task, add_statement, drop_statement
 from deltacheck.names import TableName, literal, quote, split_path
@@ -14,7 +14,7 @@ from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import Kind
 
 
-def alterations(table: Table, task: Task) -> list[str]:
+def alterations(table: Definition, task: Task) -> list[str]:
     """The statements for one task, in order; none where there is nothing to do.
 
     A constraint is replaced without a moment in which neither expression holds: a stand-in
@@ -53,7 +53,7 @@ def alterations(table: Table, task: Task) -> list[str]:
     return [*before, *drops, _add(table, task), drop_statement(table.name, stand_in)]
 
 
-def _add(table: Table, task: Task) -> str:
+def _add(table: Definition, task: Task) -> str:
     assert task.rule is not None
     assert task.want is not None
     return add_statement(table.name, task.rule, task.want.expression)
@@ -67,7 +67,7 @@ def _off(table: TableName, stored: str) -> str:
     return f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES ({key})"
 
 
-def _nullable(table: Table, task: Task) -> list[str]:
+def _nullable(table: Definition, task: Task) -> list[str]:
     operation = task.operation
     if not isinstance(operation, DropConstraint) or operation.kind is not Kind.NOT_NULL:
         return []

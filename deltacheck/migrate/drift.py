@@ -23,7 +23,7 @@ from deltacheck.delta.table import (
     CONSTRAINT_PREFIX,
     Commit,
     frame,
-    read_table,
+    read_definition,
     required_columns,
 )
 from deltacheck.ledger.journal import Journal
@@ -315,7 +315,7 @@ def repairs(session: SparkSession, history: History, journal: Journal) -> tuple[
     done = [one for one in history.revisions if one.revision in journal.applied]
     tasks = []
     for name, constraints in state_after(done).items():
-        table = read_table(session, name)
+        table = read_definition(session, name)
         tasks += [
             Task(managed.revision, managed.added, name, managed.added, replaces=True)
             for managed in constraints.values()

@@ -23,7 +23,7 @@ from deltacheck.delta.failures import (
     is_overtaken,
     new_constraint_violators,
 )
-from deltacheck.delta.table import Table, count_rows, history, latest_version, read_table
+from deltacheck.delta.table import Definition, count_rows, history, latest_version, read_definition
 from deltacheck.delta.violators import Violators
 from deltacheck.errors import BusyTableError, ConstraintError, QuarantineError
 from deltacheck.ledger.lock import Lock
@@ -118,14 +118,14 @@ def enforce(work: Work, tasks: Sequence[Task]) -> list[Step]:
 def _once(
     work: Work, tasks: Sequence[Task], seconds: dict[str | None, float], *, first: bool
 ) -> None:
-    table = read_table(work.session, work.name)
+    table = read_definition(work.session, work.name)
     wanted = {
         task.want.key: task.want
         for task in tasks
         if task.want is not None and not is_enforced(table, task.want)
     }
     if not first or not work.fresh:
-        work.look = replace(work.look, table=table)
+        work.look = work.look.with_table(table)
     _move_violators(work, wanted, tasks[0].revision, first=first)
     for task in tasks:
         started = time.monotonic()
@@ -251,7 +251,7 @@ def _plus(gone: Found | None, found: Violators, key: str) -> Found:
     return Found(past.false + found.false[key], past.null + found.null[key])
 
 
-def _alter(work: Work, table: Table, task: Task) -> None:
+def _alter(work: Work, table: Definition, task: Task) -> None:
     assert task.rule is not None
     for statement in alterations(table, task):
         work.lock.ensure()
@@ -260,8 +260,8 @@ def _alter(work: Work, table: Table, task: Task) -> None:
 
 
 def _read_back(work: Work, tasks: Sequence[Task]) -> None:
-    table = read_table(work.session, work.name)
-    work.look = replace(work.look, table=table)
+    table = read_definition(work.session, work.name)
+    work.look = work.look.with_table(table)
     work.version = latest_version(work.session, work.name)
     for task in tasks:
         assert task.rule is not None

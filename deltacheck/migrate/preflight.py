@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.table import Table, latest_version, read_table
+from deltacheck.delta.table import Definition, Table, latest_version, read_table
 from deltacheck.delta.violators import Violators, check_rules, count_violators
 from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
 from deltacheck.migrate.tasks import Task
@@ -42,6 +42,11 @@ class Look:
     new: Mapping[str, AddConstraint]
     found: Violators | None
     seconds: float = 0.0
+
+    def with_table(self, now: Definition) -> Look:
+        """The same with the table as it is defined now."""
+        table = replace(self.table, schema=now.schema, properties=now.properties)
+        return replace(self, table=table)
 
 
 def look_at(
@@ -93,7 +98,7 @@ def _new(table: Table, tasks: Sequence[Task]) -> dict[str, AddConstraint]:
     return new
 
 
-def name_taken(table: Table, task: Task) -> ConstraintError:
+def name_taken(table: Definition, task: Task) -> ConstraintError:
     """The error for a name that the table uses for another expression; the caller raises it."""
     assert task.rule is not None
     return ConstraintError(
@@ -106,7 +111,7 @@ def name_taken(table: Table, task: Task) -> ConstraintError:
     )
 
 
-def is_enforced(table: Table, wanted: AddConstraint) -> bool:
+def is_enforced(table: Definition, wanted: AddConstraint) -> bool:
     """Whether a table enforces a constraint, as a CHECK or as NOT NULL of its schema.
 
     Not if it also has another expression under that name in another case.
@@ -117,7 +122,7 @@ def is_enforced(table: Table, wanted: AddConstraint) -> bool:
     return by_schema(table, wanted)
 
 
-def by_schema(table: Table, wanted: AddConstraint) -> bool:
+def by_schema(table: Definition, wanted: AddConstraint) -> bool:
     """Whether the table's schema holds a NOT NULL."""
     path = column_path(wanted)
     return path is not None and path in {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from deltacheck.delta.table import read_table
+from deltacheck.delta.table import read_definition
 from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.journal import read_journal
 from deltacheck.migrate.results import Restored, RunResult
@@ -36,7 +36,7 @@ def restore_quarantined_rows(scene: Scene, result: RunResult) -> RunResult:
     restored = []
     for name in _tables(gone):
         try:
-            table = read_table(scene.session, name)
+            table = read_definition(scene.session, name)
         except TableNotFoundError:
             continue
         quarantine = environment_quarantine(name, scene.environment)

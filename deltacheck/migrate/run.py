@@ -17,7 +17,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import verdict_session
-from deltacheck.delta.table import exists, read_table
+from deltacheck.delta.table import exists, read_definition, read_table
 from deltacheck.errors import (
     AppendOnlyError,
     BusyTableError,
@@ -185,7 +185,7 @@ def _unrecorded(scene: Scene) -> dict[TableName, str]:
         quarantine = environment_quarantine(name, scene.environment)
         text = recorded_text(declared, quarantine, scene.environment.schema)
         try:
-            table = read_table(scene.session, name)
+            table = read_definition(scene.session, name)
         except TableNotFoundError:
             # Declared ahead of its making: `status` shows it as pending.
             continue

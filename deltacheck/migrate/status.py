@@ -13,7 +13,7 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.table import Commit, Table, read_table
+from deltacheck.delta.table import Commit, Definition, read_definition
 from deltacheck.delta.table import history as commits_of
 from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.journal import read_journal
@@ -125,7 +125,7 @@ def read_status(
         if not _is_asked_for(selection, declared):
             continue
         try:
-            table = read_table(session, name)
+            table = read_definition(session, name)
         except TableNotFoundError:
             table = None
             missing.append(str(name))
@@ -187,7 +187,7 @@ class _Sides:
     """
 
     session: SparkSession
-    table: Table | None
+    table: Definition | None
     declared: TableRules
     applied: Mapping[str, Managed]
     target: Mapping[str, Managed]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.delta.table import Table
+from deltacheck.delta.table import Definition
 from deltacheck.errors import BusyTableError, UsageError
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
@@ -149,7 +149,7 @@ def left_behind(place: Holding, selection: Selection) -> str:
     return text
 
 
-def _duration(table: Table, key: str, default: str) -> str:
+def _duration(table: Definition, key: str, default: str) -> str:
     return table.properties.get(key, default).removeprefix("interval ")
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from deltacheck.config import Environment, Project, load_project
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import session_for, verdict_session
-from deltacheck.delta.table import Table, read_table
+from deltacheck.delta.table import Definition, read_definition
 from deltacheck.errors import ExpressionError, TableNotFoundError
 from deltacheck.ledger.recorded import recorded_ledger, recorded_quarantine
 from deltacheck.names import TableName, literal, quote
@@ -95,8 +95,8 @@ class Holding:
     session: SparkSession
     source: TableName
     name: TableName
-    table: Table | None
-    held: Table | None
+    table: Definition | None
+    held: Definition | None
     environment: Environment | None = None
 
     @property
@@ -179,10 +179,10 @@ def holding(desk: Desk, table: str | TableName, quarantine: str | None = None) -
         QuarantineError: The quarantine is not this table's.
     """
     source = TableName.parse(table) if isinstance(table, str) else table
-    found: Table | None = None
+    found: Definition | None = None
     missing: TableNotFoundError | None = None
     try:
-        found = read_table(desk.session, source)
+        found = read_definition(desk.session, source)
     except TableNotFoundError as error:
         missing = error
     if quarantine is not None:

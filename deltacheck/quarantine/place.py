@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, is_conflict
 from deltacheck.delta.session import verdict_session
-from deltacheck.delta.table import Table, read_table
+from deltacheck.delta.table import Definition, read_definition, read_table
 from deltacheck.delta.warehouse import create_schema
 from deltacheck.errors import QuarantineError, TableNotFoundError
 from deltacheck.names import TableName, literal, quote
@@ -113,7 +113,7 @@ _OVERTAKEN = {
 }
 
 
-def read_place(session: SparkSession, source: TableName, name: TableName) -> Table | None:
+def read_place(session: SparkSession, source: TableName, name: TableName) -> Definition | None:
     """The quarantine table of a source, or None where there is none yet.
 
     Raises:
@@ -122,7 +122,7 @@ def read_place(session: SparkSession, source: TableName, name: TableName) -> Tab
         NotDeltaError: There is something of that name that is not a Delta table.
     """
     try:
-        there = read_table(session, name)
+        there = read_definition(session, name)
     except TableNotFoundError:
         return None
     if _FORMAT_KEY not in there.properties:
@@ -150,7 +150,9 @@ def read_place(session: SparkSession, source: TableName, name: TableName) -> Tab
     return there
 
 
-def _same_table(session: SparkSession, there: Table, owner: TableName, source: TableName) -> bool:
+def _same_table(
+    session: SparkSession, there: Definition, owner: TableName, source: TableName
+) -> bool:
     """Whether a source is a quarantine's under another name: `orders`, its path, renamed."""
     identity = _identity(session, source)
     return identity is not None and identity in (
@@ -166,7 +168,7 @@ def _identity(session: SparkSession, table: TableName) -> str | None:
         return None
 
 
-def _fit(source: TableName, schema: StructType, there: Table | None) -> Layout:
+def _fit(source: TableName, schema: StructType, there: Definition | None) -> Layout:
     return layout(schema, StructType([]) if there is None else there.schema, source)
 
 
@@ -193,7 +195,9 @@ def _create(
         commit(own_session, name, Statement(statement), tag=tag)
 
 
-def _widen(session: SparkSession, there: Table, missing: tuple[StructField, ...], tag: Tag) -> None:
+def _widen(
+    session: SparkSession, there: Definition, missing: tuple[StructField, ...], tag: Tag
+) -> None:
     name = there.name
     mapped = there.properties.get("delta.columnMapping.mode", "none") != "none"
     if not mapped and needs_mapping(_struct(missing)):

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.delta.commit import Fence, Frame, Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, Violation, failure_of, violation_of
-from deltacheck.delta.table import Commit, history, latest_version, read_table
+from deltacheck.delta.table import Commit, history, latest_version, read_definition
 from deltacheck.errors import (
     BusyTableError,
     ExpressionError,
@@ -108,7 +108,7 @@ def release_rows(
     if not dry_run:
         schema = place.table.schema
         prepare(place.session, place.source, schema, place.name, Tag(step="release"))
-        place = replace(place, held=read_table(place.session, place.name))
+        place = replace(place, held=read_definition(place.session, place.name))
     claims = open_claims(place)
     if resume is not None:
         return _resume(place, caller, done, claims, resume, append=append, action=action)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from deltacheck.delta.failures import LENGTH_RULE
-from deltacheck.delta.table import Table
+from deltacheck.delta.table import Definition
 from deltacheck.ledger.recorded import read_recorded
 from deltacheck.names import quote
 from deltacheck.quarantine.terms import Term, rule_term
@@ -36,7 +36,7 @@ class Today:
     unread: tuple[str, ...] = ()
 
 
-def rules_today(table: Table) -> Today:
+def rules_today(table: Definition) -> Today:
     """The rules of a table: its CHECKs, its NOT NULLs, the lengths of its CHARs and VARCHARs."""
     recorded = read_recorded(table.name, table.properties)
     declared = {} if recorded is None else {rule.key: rule.name for rule in recorded.rules}

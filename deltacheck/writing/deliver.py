@@ -16,7 +16,7 @@ from pyspark.sql.functions import expr
 
 from deltacheck.delta.commit import Fence, Frame, Own, Tag, Write, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.delta.table import CONSTRAINT_PREFIX, Table, history, read_table
+from deltacheck.delta.table import CONSTRAINT_PREFIX, Definition, Table, history, read_table
 from deltacheck.delta.warehouse import create_schema, warehouse_of
 from deltacheck.errors import ConstraintError, UsageError
 from deltacheck.names import TableName, quote
@@ -192,7 +192,9 @@ def _replacement(session: SparkSession, asked: Request, known: Survey, rows: Dat
     return Own(replace, asked.options)
 
 
-def _restated(known: Survey, table: Table | None, columns: Mapping[str, str]) -> dict[str, str]:
+def _restated(
+    known: Survey, table: Definition | None, columns: Mapping[str, str]
+) -> dict[str, str]:
     kept = {
         key: value for key, value in known.properties.items() if not key.startswith(_NOT_RESTATED)
     }
@@ -207,7 +209,7 @@ def _restated(known: Survey, table: Table | None, columns: Mapping[str, str]) ->
     return kept
 
 
-def _check_columns(rule: BatchRule, table: Table, columns: Mapping[str, str]) -> None:
+def _check_columns(rule: BatchRule, table: Definition, columns: Mapping[str, str]) -> None:
     # One that only Delta can read is Delta's to refuse.
     lacking = sorted(name for name in rule.reads or () if name.lower() not in columns)
     if lacking:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck.delta.commit import Fence, Tag
 from deltacheck.delta.failures import EngineFailure, violation_of
 from deltacheck.delta.log import quiet_query_loggers
-from deltacheck.delta.table import latest_version, read_table
+from deltacheck.delta.table import latest_version, read_definition
 from deltacheck.delta.warehouse import exclusive
 from deltacheck.errors import (
     BatchError,
@@ -261,7 +261,7 @@ def _quarantined(
 
 def _verdict(df: DataFrame, asked: Request, known: Survey, refusal: Refusal) -> Verdict:
     """Judge source rows by the rules that can be evaluated on them."""
-    table = read_table(df.sparkSession, asked.table)
+    table = read_definition(df.sparkSession, asked.table)
     rules = batch_rules(known, table)
     unjudged = Ground(table, AS_IT_CAME, (), rules)
     replaces = refusal.violation.replaces

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.delta.failures import LENGTH_RULE
-from deltacheck.delta.table import Table, read_table
+from deltacheck.delta.table import Definition, read_definition
 from deltacheck.errors import ExpressionError, UsageError
 from deltacheck.names import literal, quote, split_path
 from deltacheck.quarantine import layout as own
@@ -70,7 +70,7 @@ class BatchRule:
             return None
 
 
-def batch_rules(known: Survey, table: Table | None) -> tuple[BatchRule, ...]:
+def batch_rules(known: Survey, table: Definition | None) -> tuple[BatchRule, ...]:
     """The rules that a batch is judged by: what the table enforces, and what is declared.
 
     A declared rule that the table does not enforce counts where it is a warning or was given
@@ -127,7 +127,7 @@ def _declared_not_null(declared: Mapping[str, Rule], path: tuple[str, ...]) -> R
     return None
 
 
-def _lengths(table: Table) -> str:
+def _lengths(table: Definition) -> str:
     tests = []
     for column in table.schema.fields:
         found = re.fullmatch(r"(?:var)?char\((\d+)\)", str(column.metadata.get(_CHAR_VARCHAR, "")))
@@ -179,7 +179,7 @@ class Ground:
         unjudged: Rules on columns whose values are not known before the write.
     """
 
-    table: Table | None
+    table: Definition | None
     seen: Seen
     rules: tuple[BatchRule, ...]
     unjudged: tuple[BatchRule, ...] = ()
@@ -207,7 +207,7 @@ def ground(session: SparkSession, df: DataFrame, asked: Request, known: Survey) 
         UsageError: A rule given with the batch contradicts a constraint.
     """
     check_given(known, asked)
-    table = read_table(session, asked.table) if known.exists else None
+    table = read_definition(session, asked.table) if known.exists else None
     rules = batch_rules(known, table)
     if table is None or asked.mode == "replace":
         return Ground(table, AS_IT_CAME, rules)

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import Table
+from deltacheck.delta.table import Definition, read_table
 from deltacheck.names import quote
 from deltacheck.quarantine.layout import ddl, plain
 
@@ -34,7 +34,9 @@ BATCH = "_deltacheck_batch"
 _DEFAULT = "CURRENT_DEFAULT"
 _GENERATED = "delta.generationExpression"
 _IDENTITY = "delta.identity.start"
-_COMPUTED = {"generatedColumns", "identityColumns"}
+_COMPUTED = ("generatedColumns", "identityColumns")
+_LEGACY_COMPUTED = range(4, 7)
+"""Writer versions that imply generated columns, or identity columns too (Delta's protocol)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Seen:
 AS_IT_CAME = Seen()
 
 
-def seen_by(session: SparkSession, df: DataFrame, table: Table, *, widening: bool) -> Seen:
+def seen_by(session: SparkSession, df: DataFrame, table: Definition, *, widening: bool) -> Seen:
     """How a table sees a batch.
 
     Args:
@@ -69,18 +71,19 @@ def seen_by(session: SparkSession, df: DataFrame, table: Table, *, widening: boo
     columns: dict[str, str] = {}
     lacking: list[StructField] = []
     same = True
+    partitions = _string_partitions(session, table, given)
     for column in table.schema.fields:
         came = given.pop(column.name.lower(), None)
         if came is None:
             lacking.append(column)
             continue
         value = _fit(quote(came.name), came.dataType, column.dataType, widening)
-        if column.name in table.partition_columns and isinstance(column.dataType, StringType):
+        if column.name in partitions:
             value = f"nullif({value}, '')"
         same = same and value == quote(came.name)
         columns[column.name] = value
     columns |= {came.name: quote(came.name) for came in given.values()}
-    computed = _computed(session, table) if _COMPUTED & table.features and lacking else {}
+    computed = _computed(session, table) if lacking and _may_compute(table) else {}
     untold = computed is None
     generated: dict[str, str] = {}
     unknown: set[str] = set()
@@ -98,6 +101,27 @@ def seen_by(session: SparkSession, df: DataFrame, table: Table, *, widening: boo
             missing.add(column.name.lower())
         columns[column.name] = f"CAST(({default or 'NULL'}) AS {ddl(column.dataType)})"
     return Seen(columns, generated, frozenset(unknown), frozenset(missing), same and not lacking)
+
+
+def _string_partitions(
+    session: SparkSession, table: Definition, given: Mapping[str, StructField]
+) -> frozenset[str]:
+    strings = {
+        column.name
+        for column in table.schema.fields
+        if isinstance(column.dataType, StringType) and column.name.lower() in given
+    }
+    if not strings:
+        return frozenset()
+    listed = session.catalog.listColumns(table.name.sql)
+    return frozenset(one.name for one in listed if one.isPartition and one.name in strings)
+
+
+def _may_compute(table: Definition) -> bool:
+    """Whether the table's protocol allows for generated or identity columns."""
+    writer = int(table.properties.get("delta.minWriterVersion", 0))
+    named = any(f"delta.feature.{feature}" in table.properties for feature in _COMPUTED)
+    return named or writer in _LEGACY_COMPUTED
 
 
 def view(df: DataFrame, seen: Seen, *kept: str) -> DataFrame:
@@ -158,17 +182,18 @@ def _fit_struct(value: str, came: StructType, wanted: StructType, widening: bool
     return f"CASE WHEN {value} IS NOT NULL THEN struct({', '.join(parts)}) END"
 
 
-def _computed(session: SparkSession, table: Table) -> dict[str, str | None] | None:
+def _computed(session: SparkSession, table: Definition) -> dict[str, str | None] | None:
     """Generated column to its expression, identity column to None; None: nobody can tell.
 
     Read from the table's log, as Delta's protocol describes it, since Delta shows neither in
     a schema nor in a description of the table.
     """
+    location = read_table(session, table.name).location
     for kind, files in (("json", "*.json"), ("parquet", "*.checkpoint*.parquet")):
         reader = session.read.format(kind).schema("metaData struct<schemaString:string>")
         try:
             rows = (
-                reader.load(f"{table.location}/_delta_log/{files}")
+                reader.load(f"{location}/_delta_log/{files}")
                 .where("metaData.schemaString IS NOT NULL")
                 .selectExpr("_metadata.file_name AS file", "metaData.schemaString AS text")
                 .orderBy("file")

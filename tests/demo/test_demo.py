@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # One process, so that Spark starts once: the commands that the example tells a newcomer to go
 # on with, then the rows of both tables and of their quarantines.
 AFTERWARDS = """

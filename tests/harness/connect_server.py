@@ -23,7 +23,24 @@ from deltacheck.delta.java import find_java
 
 HOST = "127.0.0.1"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java's option for programs that end soon: it nearly halves the work of a test run."""
+"""Java's options for a process that ends soon: it compiles less."""
+
+LONG_LIVED = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.memory": "2g",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
+    # Compiling costs tables of a few rows more than reading them.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What nobody looks at need not be kept.
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+}
+"""Settings for a session or a server that serves many tests with small tables. The tests that
+hold our verdict against Delta's, the worked example and the processes compile."""
 
 _READY_SECONDS = 120
 _END_SECONDS = 20
@@ -123,16 +140,13 @@ def _command(port: int, warehouse: Path, log: Path, conf: dict[str, str]) -> lis
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.bindAddress": HOST,
-        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.driver.host": HOST,
-        "spark.driver.memory": "1g",
-        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(warehouse),
         "spark.ui.enabled": "false",
+        **LONG_LIVED,
         **conf,
     }
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]

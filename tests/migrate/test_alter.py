@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
-from deltacheck.delta.table import Table
+from deltacheck.delta.table import CONSTRAINT_PREFIX, Definition
 from deltacheck.errors import ConstraintError
 from deltacheck.migrate.alter import alterations
 from deltacheck.migrate.tasks import Task, tasks_of
@@ -23,20 +23,10 @@ UNSET = "ALTER TABLE `t` UNSET TBLPROPERTIES ('delta.constraints.RULE')"
 HELD = "rule__deltacheck_new"
 
 
-def table(constraints: Mapping[str, str], required: frozenset[tuple[str, ...]]) -> Table:
-    return Table(
-        name=TableName.parse("t"),
-        id="id",
-        location="/t",
-        schema=StructType(),
-        properties={},
-        features=frozenset(),
-        partition_columns=(),
-        files=0,
-        bytes=0,
-        constraints=constraints,
-        not_null=required,
-    )
+def table(constraints: Mapping[str, str], required: frozenset[tuple[str, ...]]) -> Definition:
+    fields = [StructField(path[0], LongType(), nullable=False) for path in required]
+    properties = {CONSTRAINT_PREFIX + name: text for name, text in constraints.items()}
+    return Definition(TableName.parse("t"), StructType(fields), properties)
 
 
 def task(kind: str) -> Task:

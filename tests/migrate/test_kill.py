@@ -30,8 +30,8 @@ COPIED = 9
 RECOVERY = range(3, 36, 4)
 """Moments of the run that recovers: it has fences and a copy to take back besides."""
 
-QUICK = {COPIED, 11, 13, 26}
-"""Those that a quick run tries: after the copy, the DELETE, the ALTER, before the end."""
+QUICK = {11, 26}
+"""Those that a quick run tries: after the DELETE, and before the end."""
 
 
 def every(count: int, quick: set[int]) -> list[object]:
