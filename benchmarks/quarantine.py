@@ -18,8 +18,9 @@ of the JVM.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,18 +142,28 @@ def by_hand(bench: Bench, table: TableName, rules: list[str]) -> None:
         session.sql(f"ALTER TABLE {table.sql} ADD CONSTRAINT rule_{n} CHECK ({rule})")
 
 
-def jvm_peak(session: SparkSession) -> float:
-    """The peak resident memory of the youngest JVM of this process, in MB (Linux only)."""
-    found = 0.0
-    for status in Path("/proc").glob("[0-9]*/status"):
+def jvm_peak() -> float:
+    """The peak resident memory of the JVM that this process started, in MB (Linux only)."""
+    parents: dict[int, int] = {}
+    peaks: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/status"):
         try:
-            text = status.read_text()
+            lines = dict(line.split(":", 1) for line in file.read_text().splitlines())
         except OSError:
+            # It has ended meanwhile.
             continue
-        if "Name:\tjava" in text:
-            peak = next(line for line in text.splitlines() if line.startswith("VmHWM"))
-            found = max(found, int(peak.split()[1]) / 1024)
-    return found
+        process = int(lines["Pid"])
+        parents[process] = int(lines["PPid"])
+        if lines["Name"].strip() == "java":
+            peaks[process] = int(lines["VmHWM"].split()[0])
+    ours = (kilobytes for process, kilobytes in peaks.items() if _is_ours(process, parents))
+    return max(ours, default=0) / 1024
+
+
+def _is_ours(process: int, parents: Mapping[int, int]) -> bool:
+    while process and process != os.getpid():
+        process = parents.get(process, 0)
+    return process == os.getpid()
 
 
 def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iterator[list[str]]:
@@ -197,7 +208,7 @@ def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iter
         f"{millions} million rows: peak memory of the JVM, MB",
         "",
         "",
-        f"{jvm_peak(bench.session):.0f}",
+        f"{jvm_peak():.0f}",
     ]
 
 

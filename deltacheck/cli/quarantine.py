@@ -389,14 +389,14 @@ def _print_release(done: Released) -> None:
     lines.append(f"{rows_of(done.rows)} {verb} back to {done.table}{at}.")
     if done.kept:
         reasons = ", ".join(f"{rule} ({rows_of(rows)})" for rule, rows in done.broken.items())
-        lines.append(f"{rows_of(done.kept)} stay, since they break a rule: {reasons}.")
+        lines.append(f"{rows_of(done.kept)} still held for breaking a rule: {reasons}.")
     stays = (
         (done.unfit, "a value does not fit the type that its column has now"),
         (done.restored, "a RESTORE has brought them back to the table"),
         (done.unsettled, "the run that moved them has not ended, or the journal does not know it"),
         (done.undecided, "they come from a guarded write or an overwrite (--append)"),
     )
-    lines += [f"{rows_of(rows)} stay: {why}." for rows, why in stays if rows]
+    lines += [f"{rows_of(rows)} still held: {why}." for rows, why in stays if rows]
     lines += [
         f"{rows_of(rows)} had a value in {column}, which the table does not have."
         for column, rows in done.left_out.items()

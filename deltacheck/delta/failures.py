@@ -48,6 +48,8 @@ _LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
 # that the replaced rows must satisfy.
 _REPLACE_WHERE = "DELTA_REPLACE_WHERE_MISMATCH"
 _REPLACE_USING = "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
+_VIOLATION_CLASSES = {"DeltaInvariantViolationException", "InvariantViolationException"}
+"""How versions of Delta whose errors have no condition call it."""
 _DEPTH = 20
 """How many nested causes of a Java exception are looked at."""
 _NOT_A_RULE = "Generated Column"
@@ -62,7 +64,7 @@ LENGTH_RULE = "char_varchar_length"
 class Failure:
     """An error of Spark or Delta, without its text."""
 
-    condition: str | None
+    condition: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     state: str | None = None
     kind: str = ""
@@ -138,10 +140,15 @@ def violation_of(error: BaseException) -> Violation | None:
 
     Looks into the causes of a Java exception, since some commands wrap it.
     """
-    return next(filter(None, map(_violation, _causes(error))), None)
+    return next(filter(None, map(violation_in, _causes(error))), None)
 
 
-def _violation(failure: Failure) -> Violation | None:
+def violation_in(failure: Failure) -> Violation | None:
+    """The invariant violation that a failure is, or None.
+
+    Args:
+        failure: One error, its causes apart.
+    """
     if failure.condition == _CHECK:
         name = failure.parameters.get("constraintName")
         return None if name == _NOT_A_RULE else Violation(constraint=name, certain=bool(name))
@@ -152,6 +159,8 @@ def _violation(failure: Failure) -> Violation | None:
         return Violation(constraint=LENGTH_RULE)
     if failure.condition in (_REPLACE_WHERE, _REPLACE_USING):
         return Violation(certain=False, replaces=failure.parameters.get("replaceWhere"))
+    if failure.condition is None and failure.kind in _VIOLATION_CLASSES:
+        return Violation(certain=False)
     return None
 
 

@@ -94,7 +94,7 @@ def test_release_repairs_writes_back_and_says_what_stays(
 
     assert done.code == 0
     assert f"2 rows went back to {table}" in done.words
-    assert "1 row stay, since they break a rule: status_known (1 row)" in done.words
+    assert "1 row still held for breaking a rule: status_known (1 row)" in done.words
     assert rows(any_spark, table, "id, amount") == {(1, 5): 1, (3, 7): 1}
     refused = command("quarantine", "release", table, "--set", "price = 1", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "expression")

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 import deltacheck
-from deltacheck.delta.failures import EngineFailure, Violation, failure_of, violation_of
+from deltacheck.delta.failures import (
+    LENGTH_RULE,
+    EngineFailure,
+    Failure,
+    Violation,
+    failure_of,
+    violation_in,
+    violation_of,
+)
 from deltacheck.delta.log import quiet_query_loggers
-from tests.writing.batches import batch, ids, make_table, mixed, record, versions
+from tests.writing.batches import batch, good, held, ids, make_table, mixed, record, versions
 
 COLUMNS = (
     "id INT NOT NULL, amount INT, code VARCHAR(3), part STRING, place STRUCT<zip: INT NOT NULL>"
@@ -195,6 +204,56 @@ def test_a_violation_is_found_in_the_causes_of_an_error(spark: SparkSession, dat
 
     assert failure_of(error).condition is None
     assert violation_of(error) == Violation("amount_positive")
+
+
+CHECK = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+NOT_NULL = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
+
+
+@pytest.mark.parametrize(
+    ("failure", "violation"),
+    [
+        (Failure(CHECK, {"constraintName": "a"}), Violation("a")),
+        (Failure(NOT_NULL, {"columnName": "a"}), Violation(column="a")),
+        (Failure("DELTA_EXCEED_CHAR_VARCHAR_LIMIT"), Violation(LENGTH_RULE)),
+        # Before Delta 3.3 there are no parameters, and before 2.0 no condition.
+        (Failure(CHECK), Violation(certain=False)),
+        (Failure(NOT_NULL), Violation(certain=False)),
+        (Failure(kind="InvariantViolationException"), Violation(certain=False)),
+        (Failure(kind="DeltaInvariantViolationException"), Violation(certain=False)),
+        (Failure(CHECK, {"constraintName": "Generated Column"}), None),
+        (Failure("DELTA_MISSING_NOT_NULL_COLUMN_VALUE", {"columnName": "a"}), None),
+        (Failure("CAST_INVALID_INPUT", kind="SparkNumberFormatException"), None),
+        (Failure(kind="RuntimeException"), None),
+    ],
+)
+def test_what_is_a_violation_is_told_by_condition_and_parameters(
+    failure: Failure, violation: Violation | None
+) -> None:
+    """Also of versions of Delta that name no rule: then it is not certain that one was broken."""
+    assert violation_in(failure) == violation
+
+
+def test_a_violation_without_parameters_is_routed_by_the_rows_themselves(
+    spark: SparkSession, database: str
+) -> None:
+    """No rule is named; a batch without a bad row is no violation of its rules, so the error
+    is raised as it came."""
+    table = make_table(spark, f"{database}.t")
+    nameless = PySparkException("", errorClass=CHECK, messageParameters={})
+
+    def refuse(_: DataFrame) -> None:
+        raise nameless
+
+    with pytest.raises(PySparkException) as raised:
+        deltacheck.guard(good(spark), table, refuse)
+    assert raised.value is nameless
+
+    result = deltacheck.guard(mixed(spark), table, refuse)
+
+    assert (result.rule, result.quarantined, result.ok) == (None, 4, False)
+    assert result.broken == {"amount_positive": 2, "status_known": 1}
+    assert set(held(spark, table)) == {1, 2, 3, 4}
 
 
 def test_a_quarantined_batch_leaves_the_table_as_it_was(

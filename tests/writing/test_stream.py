@@ -58,6 +58,22 @@ def test_each_batch_takes_its_route_and_a_restart_goes_on(
         assert {row["_deltacheck_batch"] for row in rows} == {r.batch_id for r in told}
 
 
+@pytest.mark.connect
+def test_a_stream_over_connect(connect: SparkSession, database: str, source: Source) -> None:
+    """The server calls the writer in a process of its own, with a session of its own."""
+    table = make_table(connect, f"{database}.orders")
+    for route in ROUTES:
+        writer = deltacheck.foreach_batch(table, query=route, route=route)
+        checkpoint = source.folder.parent / route
+        source.start(connect, writer, checkpoint).awaitTermination()
+    twice = {one: 2 * count for one, count in source.rows.items()}
+    assert everywhere(connect, table) == twice
+    good = [one for one in source.rows.elements() if one % 10 in (0, 2, 3, 4)]
+    assert ids(connect, table) == sorted(good)
+    rows = connect.table(f"{table}_quarantine").collect()
+    assert {row["_deltacheck_batch"].split("/")[0] for row in rows} == set(ROUTES)
+
+
 def test_a_batch_that_is_tried_again_with_other_rows_is_written_once(
     spark: SparkSession, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,19 @@ class TestCleanBatches:
         assert (plain.ok, plain.route, plain.written) == (True, "clean", 0)
         assert (looked.ok, looked.route, looked.written) == (True, "clean", 0)
 
+    def test_a_table_without_rules_takes_every_row(
+        self, any_spark: SparkSession, database: str
+    ) -> None:
+        """By both routes, and judging finds nothing to say of a row."""
+        table = make_table(any_spark, f"{database}.free", rules={})
+        for route in ("batch", "rows"):
+            result = deltacheck.write(mixed(any_spark), table, route=route)
+            assert (result.ok, result.route, result.broken) == (True, "clean", {})
+        assert ids(any_spark, table) == [1, 1, 2, 2, 3, 3, 4, 4]
+        judged = deltacheck.judge(mixed(any_spark), table).collect()
+        assert [row["_deltacheck_rules"] for row in judged] == [[]] * 4
+        assert not any_spark.catalog.tableExists(f"{table}_quarantine")
+
     def test_a_table_that_is_not_there_is_made_and_the_log_says_so(
         self, spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
     ) -> None:
