@@ -250,7 +250,7 @@ def test_giving_up_says_what_was_moved_and_leaves_it_there(
         if (when, what) == BEFORE_ADD:
             bench.session.sql(f"INSERT INTO {orders} VALUES (7, -7.0)")
 
-    with moments(always), pytest.raises(BusyTableError, match="4 rows were moved .* stay there"):
+    with moments(always), pytest.raises(BusyTableError, match=r"4 rows were moved .* stay there"):
         bench.upgrade(positive(orders))
     assert bench.held(orders) == {"(2, -1.0)": 2, "(3, None)": 1, "(7, -7.0)": 1}
     assert bench.rows(orders) == {"(1, 5.0)": 1, "(7, -7.0)": 1}
