@@ -123,7 +123,8 @@ def _settled(place: Holding, where: str) -> str:
     Raises:
         QuarantineError: It selects rows of a run that has not been settled.
     """
-    unsettled = read_fates(place.session, place.source, place.name, place.ledger).is_unsettled
+    fates = read_fates(place.session, place.source, place.name, place.ledger)
+    unsettled = f"({is_state(own.HELD)} AND {fates.is_unsettled})"
     if rows := _count(place, f"{where} AND {unsettled}"):
         raise QuarantineError(
             f"{rows} of these quarantined rows of {place.source} were moved by a run that has not "
