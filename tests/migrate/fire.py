@@ -248,6 +248,8 @@ def balance(fire: Fire) -> tuple[Counter[int], Counter[int]]:
     wanted = +Counter({row: n - fire.removed[row] for row, n in fire.written.items()})
     there = left + held
     fire.events["rows written"] = sum(fire.written.values())
+    moved = bench.session.table(bench.quarantine(fire.table).sql).count()
+    fire.events["rows moved"] = moved
     fire.events["rows left"], fire.events["rows held"] = sum(left.values()), sum(held.values())
     return wanted - there, there - wanted
 
