@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck import quarantine
 from deltacheck.delta import commit as door
 from deltacheck.delta.commit import Tag
-from deltacheck.errors import UsageError
+from deltacheck.errors import ReleaseForgottenError, UsageError
 from deltacheck.names import TableName
 from deltacheck.quarantine import releasing
 from tests.harness.processes import start_python
@@ -142,7 +142,7 @@ def test_a_release_that_nobody_remembers_is_not_guessed_about(
 
     with monkeypatch.context() as patch:
         patch.setattr(releasing, "history", lambda *_, **__: [])
-        with pytest.raises(releasing.ForgottenError, match="no longer says") as raised:
+        with pytest.raises(ReleaseForgottenError, match="no longer says") as raised:
             quarantine.release(table, session=spark)
         claim = str(raised.value).split()[2]
         assert set(states(spark, table).values()) == {"held"}
