@@ -20,6 +20,7 @@ from deltacheck.delta.failures import (
     EngineFailure,
     failure_of,
     is_conflict,
+    is_generated_value,
     is_overtaken,
     new_constraint_violators,
 )
@@ -375,9 +376,17 @@ def _refused(work: Work, revision: str, error: BaseException) -> ConstraintError
             tag = Tag(run=work.lock.run, revision=revision, step="fence")
             fence_off(work.session, work.name, tag, work.lock.fence())
             settle_left(work)
+    hint = "Correct the cause, then run the same command again; it goes on here."
+    if is_generated_value(error):
+        hint = (
+            "A row that was to stay has a value in a generated column that is not what the column "
+            "is generated as in UTC, so Delta cannot write its file anew. With deletion vectors "
+            "it need not: set delta.enableDeletionVectors to true on the table, then run the same "
+            "command again; it goes on here."
+        )
     return ConstraintError(
         f"{work.name} refused a change of revision {revision}: Spark says "
         f"{failure.condition or failure.kind}. " + _moved_so_far(work),
-        hint="Correct the cause, then run the same command again; it goes on here.",
+        hint=hint,
         table=str(work.name),
     )
