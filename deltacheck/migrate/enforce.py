@@ -29,6 +29,7 @@ from deltacheck.delta.violators import Violators
 from deltacheck.errors import BusyTableError, ConstraintError, QuarantineError
 from deltacheck.ledger.lock import Lock
 from deltacheck.migrate.alter import alterations
+from deltacheck.migrate.outlook import writers
 from deltacheck.migrate.preflight import Look, count_new, gated, hold, is_enforced
 from deltacheck.migrate.results import Found, Step, StepState
 from deltacheck.migrate.tasks import Task, add_statement, drop_statement
@@ -327,14 +328,11 @@ def _busy(work: Work, tries: int) -> BusyTableError | QuarantineError:
     except EngineFailure as error:
         return _unsettled(work, error)
     recent = history(work.session, work.name, limit=tries + 20)
-    others: dict[str, int] = {}
-    for entry in recent:
-        if not entry.tag:
-            others[entry.operation] = others.get(entry.operation, 0) + 1
-    who = ", ".join(f"{n} {operation}" for operation, n in sorted(others.items())) or "none seen"
+    others = [f"{one.commits} {one.operation} by {one.engine}" for one in writers(recent)]
+    who = ", ".join(others) or "none seen"
     moved = (
         f"{work.moved} rows were moved to {work.look.quarantine} and stay there; "
-        if (work.moved)
+        if work.moved
         else "no row was moved; "
     )
     return BusyTableError(
