@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from deltacheck.errors import DeclarationError
 from deltacheck.names import TableName
 from deltacheck.rules.expression import check_name, not_null, parse_rule
+from deltacheck.rules.fields import did_you_mean
 from deltacheck.rules.file_models import (
     RuleDeclaration,
     RuleSetDeclaration,
     complaints,
-    did_you_mean,
     rule_of,
 )
 from deltacheck.rules.model import Kind, Rule, TableRules
