@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from deltacheck.migrate.api import baseline, downgrade, plan, session, stamp, status, upgrade
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
+    from deltacheck.quality.api import check
+    from deltacheck.quality.results import Checked
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
     from deltacheck.writing.guard import guard
     from deltacheck.writing.judge import judge
@@ -94,6 +96,8 @@ _HOMES = {
     ),
     "deltacheck.migrate.results": ("RunResult",),
     "deltacheck.migrate.status": ("Status",),
+    "deltacheck.quality.api": ("check",),
+    "deltacheck.quality.results": ("Checked",),
     "deltacheck.writing.guard": ("guard",),
     "deltacheck.writing.judge": ("judge",),
     "deltacheck.writing.result": ("WriteResult",),
@@ -108,6 +112,7 @@ __all__ = [
     "BatchError",
     "BatchQuarantined",
     "BusyTableError",
+    "Checked",
     "ConfigError",
     "ConstraintError",
     "DeclarationError",
@@ -140,6 +145,7 @@ __all__ = [
     "WriteResult",
     "__version__",
     "baseline",
+    "check",
     "downgrade",
     "foreach_batch",
     "guard",

@@ -372,6 +372,70 @@ class PurgeDocument(TypedDict):
     left_behind: str
 
 
+CheckState = Literal["passed", "failed", "unjudged"]
+
+
+class GroupDocument(TypedDict):
+    """What a check says of one group of rows.
+
+    ``group`` is a digest; ``name`` is its values, where the declaration lets it be named.
+    """
+
+    group: str
+    name: Text
+    state: CheckState
+    message: str
+    rows: int
+    failed: int
+    figure: float | None
+
+
+class CheckResultDocument(TypedDict):
+    """What one check says of its table; ``unjudged``: a trend without enough history."""
+
+    table: str
+    check: str
+    kind: str
+    expression: str
+    on_failure: Literal["fail", "warn"]
+    state: CheckState
+    message: str
+    rows: int
+    failed: int
+    figure: float | None
+    groups: list[GroupDocument]
+    tags: list[str]
+    owner: str
+
+
+class CountedRuleDocument(TypedDict):
+    """How many rows break a rule that Delta does not enforce on the table."""
+
+    table: str
+    rule: str
+    expression: str
+    state: Literal["warn", "pending"]
+    on_violation: str
+    rows: int
+    failed: int
+    gate: Text
+    gated: bool
+    note: str
+    owner: str
+
+
+class CheckDocument(TypedDict):
+    """``check``: what passed and what failed; ``missing``: tables that are not there."""
+
+    environment: str
+    run: str
+    at: str
+    failed: bool
+    missing: list[str]
+    checks: list[CheckResultDocument]
+    rules: list[CountedRuleDocument]
+
+
 class StampDocument(TypedDict):
     """``stamp``: what was recorded without being run."""
 
@@ -435,6 +499,7 @@ ERROR = "error"
 
 DOCUMENTS: Mapping[str, type] = {
     "baseline": BaselineDocument,
+    "check": CheckDocument,
     "current": CurrentDocument,
     "doctor": DoctorDocument,
     "downgrade": RunDocument,

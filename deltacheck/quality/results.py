@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -35,13 +34,27 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Group:
+    """What a check says of one group of rows.
+
+    Attributes:
+        key: A digest of it.
+        name: The group by its values, where the declaration lets it be named.
+    """
+
+    key: str
+    name: str | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """What a check says of its table.
 
     Attributes:
         table: The table, as declared.
         expression: What was tested, in one line; its history is that of the same line.
-        groups: Group to its outcome; of a check without groups, one, by an empty name.
+        groups: What it says of each group of rows; none for a check without groups.
         owner: Who answers for it: its own, else its table's.
     """
 
@@ -49,7 +62,7 @@ class CheckResult:
     check: TableCheck
     expression: str
     outcome: Outcome
-    groups: Mapping[str, Outcome]
+    groups: tuple[Group, ...] = ()
     tags: tuple[str, ...] = ()
     owner: str = ""
 
@@ -57,6 +70,11 @@ class CheckResult:
     def state(self) -> State:
         """What it says of the table as a whole."""
         return self.outcome.state
+
+    @property
+    def stops(self) -> bool:
+        """Whether its failure is more than a warning."""
+        return self.check.on_failure is not OnFailure.WARN
 
 
 @dataclass(frozen=True)
@@ -66,6 +84,7 @@ class RuleCount:
     Attributes:
         state: ``warn``: it never will be; ``pending``: it is declared to be.
         gated: Whether more rows break it than its gate allows.
+        note: Why it could not be evaluated; then nothing was counted.
     """
 
     table: str
@@ -77,6 +96,7 @@ class RuleCount:
     failed: int
     gate: str | None = None
     gated: bool = False
+    note: str = ""
     owner: str = ""
 
 

@@ -1,0 +1,189 @@
+"""The quality log: what passed and what failed, one line for each rule or check that was judged.
+
+Append-only; one commit for each run or batch. It holds figures and names, and values of rows
+only where a check's declaration lets its groups be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from deltacheck.config import Environment
+from deltacheck.delta.commit import Tag, commit
+from deltacheck.delta.table import read_properties
+from deltacheck.errors import TableNotFoundError
+from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
+from deltacheck.names import TableName, literal, split_path
+
+RULE, CHECK, BATCH = "rule", "check", "batch"
+"""What a line is about: a rule's rows, a check of a table, or a batch as a whole."""
+
+_APPEND_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the log. Times are UTC.
+
+    Attributes:
+        at: When the run or the write began.
+        table: The table, as declared.
+        rule: The rule or the check; None: the batch as a whole.
+        kind: ``rule``, ``check`` or ``batch``.
+        expression: What was tested, in one line.
+        action: What its failure means: fail, quarantine, drop or warn.
+        state: passed, failed or unjudged.
+        rows: Rows looked at; ``passed`` and ``failed`` are those among them.
+        figure: What was measured, where something was.
+        group: A digest of the group of rows, where the check has groups.
+        group_name: The group by its values, where the declaration lets it be named.
+        source: check, upgrade, write or guard.
+        version: The table's version that was looked at.
+        message: The figures in words.
+        owner: Who answers for it.
+    """
+
+    at: datetime
+    environment: str
+    table: str
+    kind: str
+    state: str
+    rule: str | None = None
+    expression: str | None = None
+    action: str | None = None
+    rows: int | None = None
+    passed: int | None = None
+    failed: int | None = None
+    figure: float | None = None
+    group: str | None = None
+    group_name: str | None = None
+    source: str | None = None
+    run: str | None = None
+    batch: str | None = None
+    job: str | None = None
+    revision: str | None = None
+    version: int | None = None
+    message: str | None = None
+    owner: str | None = None
+
+
+SCHEMA = schema_of(Line)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Figures of earlier runs of one check that can be compared.
+
+    Attributes:
+        runs: At most so many of the last runs are wanted.
+        since: And all since then.
+    """
+
+    table: str
+    rule: str
+    expression: str
+    runs: int
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of an earlier run.
+
+    Attributes:
+        group: The digest of its group; empty where the check has none.
+    """
+
+    at: datetime
+    group: str
+    value: float
+
+
+def log_name(environment: Environment) -> TableName:
+    """Where an environment's quality log is."""
+    return TableName((*split_path(environment.schema), "quality_log"))
+
+
+def log_exists(session: SparkSession, environment: Environment) -> bool:
+    """Whether there is a log yet. Writes nothing.
+
+    Raises:
+        LedgerError: A newer deltacheck wrote it, or the table is not a quality log.
+    """
+    name = log_name(environment)
+    try:
+        properties = read_properties(session, name)
+    except TableNotFoundError:
+        return False
+    check_format(properties, name, "a quality log")
+    return True
+
+
+def read_log(session: SparkSession, environment: Environment) -> tuple[Line, ...]:
+    """All lines, oldest first; none where there is no log yet. Writes nothing.
+
+    Raises:
+        LedgerError: A newer deltacheck wrote it, or the table is not a quality log.
+    """
+    if not log_exists(session, environment):
+        return ()
+    rows = read_rows(session.table(log_name(environment).sql), SCHEMA)
+    return tuple(sorted((Line(**values) for values in rows), key=lambda line: line.at))
+
+
+def read_figures(
+    session: SparkSession, environment: Environment, wanted: Iterable[Series]
+) -> dict[Series, tuple[Figure, ...]]:
+    """The figures of earlier runs of some checks, in one pass over the log. Writes nothing.
+
+    Raises:
+        LedgerError: As for ``read_log``.
+    """
+    series = list(wanted)
+    if not series or not log_exists(session, environment):
+        return dict.fromkeys(series, ())
+    meant = " OR ".join(
+        f"(lower(`table`) = {literal(one.table.lower())} AND lower(rule) = "
+        f"{literal(one.rule.lower())} AND expression = {literal(one.expression)})"
+        for one in series
+    )
+    runs = max(one.runs for one in series)
+    since = min(one.since for one in series)
+    rows = session.sql(
+        "SELECT lower(`table`) AS t, lower(rule) AS r, expression AS e, "
+        "coalesce(`group`, '') AS g, at, figure, row_number() OVER (PARTITION BY lower(`table`), "
+        "lower(rule), expression, `group` ORDER BY at DESC) AS back "
+        f"FROM {log_name(environment).sql} WHERE figure IS NOT NULL AND source = 'check' "
+        f"AND environment = {literal(environment.name)} AND ({meant})"
+    ).where(f"back <= {runs} OR at >= timestamp_micros({int(since.timestamp() * 1_000_000)})")
+    found: dict[tuple[str, str, str], list[Figure]] = {}
+    for values in read_rows(rows, rows.schema):
+        key = (values["t"], values["r"], values["e"])
+        figure = Figure(values["at"], values["g"], values["figure"])
+        found.setdefault(key, []).append(figure)
+    return {
+        one: tuple(found.get((one.table.lower(), one.rule.lower(), one.expression), ()))
+        for one in series
+    }
+
+
+def append_lines(
+    session: SparkSession, environment: Environment, lines: Sequence[Line], tag: Tag
+) -> None:
+    """Append lines to the log, in one commit; makes the log where there is none yet.
+
+    Raises:
+        LedgerError: As for ``read_log``.
+        PySparkException, Py4JJavaError: It cannot be written.
+    """
+    if not lines:
+        return
+    name = log_name(environment)
+    if not log_exists(session, environment):
+        comment = "What passed and what failed; append-only"
+        create_table(session, environment, name, SCHEMA, comment)
+    commit(session, name, frame_of(session, lines, SCHEMA), tag=tag, tries=_APPEND_TRIES)
