@@ -87,6 +87,7 @@ def test_every_command_keeps_to_its_schema(session: SparkSession, shop: Shop) ->
         "upgrade --sql",
         "upgrade",
         "status",
+        "check",
         "current",
         "quarantine list",
         "stamp -- 0001",

@@ -1,0 +1,80 @@
+"""``deltacheck check`` at a terminal: what it prints, and with what it exits."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tests.cli.projects import command
+from tests.cli.shop import Shop
+
+CHECKS = """\
+tags: [core]
+checks:
+  some: {row_count: {min: 1}}
+  ids: {unique: id, tags: [keys]}
+  by_amount: {row_count: {min: 2}, by: amount, on_failure: warn}
+  usual: {trend: {measure: row_count}}
+"""
+
+
+def test_what_passed_and_what_failed_is_printed_and_told_by_the_exit_code(
+    session: SparkSession, shop: Shop
+) -> None:
+    """A warning stops nothing; violators of a pending rule are counted beside the checks."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    ran = command("check")
+    assert ran.code == 0, ran
+    assert "4 checks: 2 passed, 1 failed, 1 unjudged" in ran.words
+    assert "3 of 3 groups by amount fail" in ran.words
+    assert "1 of 3 rows break it" in ran.words
+
+    session.sql(f"INSERT INTO {shop.orders} VALUES (1, 5)")
+    ran = command("check", "--json")
+    assert ran.code == 4
+    assert ran.json["failed"]
+    checks = {one["check"]: one for one in ran.json["checks"]}
+    assert {name: one["state"] for name, one in checks.items()} == {
+        "some": "passed",
+        "ids": "failed",
+        "by_amount": "failed",
+        "usual": "unjudged",
+    }
+    assert (checks["ids"]["rows"], checks["ids"]["failed"]) == (4, 2)
+    assert checks["by_amount"]["on_failure"] == "warn"
+    assert [group["name"] for group in checks["by_amount"]["groups"]] == [None] * 3
+    (rule,) = ran.json["rules"]
+    assert (rule["rule"], rule["state"], rule["failed"]) == ("amount_small", "pending", 1)
+
+
+def test_only_what_failed_is_printed_quietly(session: SparkSession, shop: Shop) -> None:
+    shop.fill(session, "(1, 5), (1, 6)")
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    ran = command("check", "--quiet", "--tag", "keys")
+
+    assert ran.code == 4
+    assert "2 of 2 rows share id with another (1 value)" in ran.words
+    assert "some" not in ran.words
+
+
+def test_checks_are_chosen_by_table_and_tag(session: SparkSession, shop: Shop) -> None:
+    """Where none is left, that is said; a table that nobody declared is an error of usage."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    chosen = command("check", shop.orders.upper(), "--tag", "keys", "--json")
+    assert [one["check"] for one in chosen.json["checks"]] == ["ids"]
+    assert "there is no such check" in command("check", "--tag", "nowhere").words
+    refused = command("check", "nowhere.*")
+    assert (refused.code, "matches nowhere.*; nothing was checked" in refused.words) == (2, True)
+
+
+def test_a_table_that_is_missing_fails(session: SparkSession, shop: Shop) -> None:
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    ran = command("check")
+
+    assert ran.code == 4
+    assert f"{shop.orders}: there is no such table" in ran.words

@@ -1,0 +1,63 @@
+"""Ten simulated days of a shop: three of them are wrong, and the trends say which and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+from tests.quality.yard import Yard
+
+FIRST = datetime(2026, 3, 2, 6, tzinfo=timezone.utc)
+
+CHECKS = (
+    "rows: {trend: {measure: row_count}, where: today}",
+    "each: {trend: {measure: mean(amount)}, where: today, by: region, show_groups: true}",
+    "states: {trend: {measure: shares(status)}, where: today, show_groups: true}",
+    "ids: {unique: id, where: today}",
+)
+
+
+def add_day(yard: Yard, number: int, change: Callable[[str], str] = lambda rows: rows) -> None:
+    """Append the orders of a day: about a hundred, from three regions."""
+    rows = (
+        f"SELECT true AS today, id + {number * 1000} AS id, "
+        "element_at(array('EU', 'US', 'CH'), CAST(id % 3 AS INT) + 1) AS region, "
+        "CAST(60 + id % 7 AS DOUBLE) AS amount, IF(id % 5 = 0, 'paid', 'new') AS status "
+        f"FROM range({100 + number * 7 % 5})"
+    )
+    yard.session.sql(f"UPDATE {yard.orders} SET today = false")
+    yard.session.sql(f"INSERT INTO {yard.orders} {change(rows)}")
+
+
+WRONG: dict[int, Callable[[str], str]] = {
+    6: lambda rows: f"SELECT * FROM ({rows}) WHERE id % 2 = 0",
+    7: lambda rows: (
+        f"SELECT today, id, region, IF(region = 'US', amount * 100, amount), status FROM ({rows})"
+    ),
+    8: lambda rows: f"{rows} UNION ALL {rows}",
+}
+"""Half a file, a region in cents, and a retry that doubled the orders."""
+
+
+def test_the_days_that_are_wrong_are_told_and_why(yard: Yard) -> None:
+    """Each by the checks that are made for it, and no other day by any."""
+    yard.table("today BOOLEAN, id LONG, region STRING, amount DOUBLE, status STRING")
+    yard.declare(*CHECKS)
+    failed: dict[int, list[str]] = {}
+    said: dict[int, str] = {}
+    for number in range(10):
+        add_day(yard, number, WRONG.get(number, lambda rows: rows))
+        found = yard.results(FIRST + timedelta(days=number))
+        failed[number] = [name for name, one in found.items() if one.state == "failed"]
+        said[number] = " ".join(one.outcome.message for one in found.values())
+
+    assert failed == {
+        **{number: [] for number in range(10)},
+        6: ["rows"],
+        7: ["each"],
+        8: ["rows", "ids"],
+    }
+    assert "4 earlier figures, at least 5 are needed to judge it" in said[4]
+    assert "row_count is 51; the median of 6 earlier runs is 102" in said[6]
+    assert "1 of 3 groups by region fail: region = US: mean(amount) is 6,3" in said[7]
+    assert "share id with another" in said[8]
