@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from deltacheck.migrate.api import baseline, downgrade, plan, session, stamp, status, upgrade
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
-    from deltacheck.quality.api import check
+    from deltacheck.quality.api import check, quality_log
     from deltacheck.quality.results import Checked
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
     from deltacheck.writing.guard import guard
@@ -96,7 +96,7 @@ _HOMES = {
     ),
     "deltacheck.migrate.results": ("RunResult",),
     "deltacheck.migrate.status": ("Status",),
-    "deltacheck.quality.api": ("check",),
+    "deltacheck.quality.api": ("check", "quality_log"),
     "deltacheck.quality.results": ("Checked",),
     "deltacheck.writing.guard": ("guard",),
     "deltacheck.writing.judge": ("judge",),
@@ -151,6 +151,7 @@ __all__ = [
     "guard",
     "judge",
     "plan",
+    "quality_log",
     "quarantine",
     "session",
     "stamp",

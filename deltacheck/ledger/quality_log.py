@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag, commit
@@ -19,8 +19,9 @@ from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
 from deltacheck.names import TableName, literal, split_path
 
-RULE, CHECK, BATCH = "rule", "check", "batch"
-"""What a line is about: a rule's rows, a check of a table, or a batch as a whole."""
+RULE, CHECK, BATCH, HARVEST = "rule", "check", "batch", "harvest"
+"""What a line is about: a rule's rows, a check of a table, a batch as a whole; or that a table's
+history has been read up to a version."""
 
 _APPEND_TRIES = 5
 
@@ -33,16 +34,17 @@ class Line:
         at: When the run or the write began.
         table: The table, as declared.
         rule: The rule or the check; None: the batch as a whole.
-        kind: ``rule``, ``check`` or ``batch``.
+        table_id: Delta's own id of the table; another one means that it was made anew.
+        kind: ``rule``, ``check``, ``batch`` or ``harvest``.
         expression: What was tested, in one line.
         action: What its failure means: fail, quarantine, drop or warn.
-        state: passed, failed or unjudged.
+        state: passed, failed or unjudged; of a harvest: done.
         rows: Rows looked at; ``passed`` and ``failed`` are those among them.
         figure: What was measured, where something was.
         group: A digest of the group of rows, where the check has groups.
         group_name: The group by its values, where the declaration lets it be named.
         source: check, upgrade, write or guard.
-        version: The table's version that was looked at.
+        version: The table's version that was looked at, or that a batch made.
         message: The figures in words.
         owner: Who answers for it.
     """
@@ -52,6 +54,7 @@ class Line:
     table: str
     kind: str
     state: str
+    table_id: str | None = None
     rule: str | None = None
     expression: str | None = None
     action: str | None = None
@@ -171,6 +174,21 @@ def read_figures(
     }
 
 
+def harvested(session: SparkSession, environment: Environment, table_id: str) -> int:
+    """The version up to which a table's history is in the log; -1: nothing of it is.
+
+    Raises:
+        LedgerError: As for ``read_log``.
+    """
+    if not log_exists(session, environment):
+        return -1
+    found = session.sql(
+        f"SELECT max(version) FROM {log_name(environment).sql} WHERE kind = {literal(HARVEST)} "
+        f"AND environment = {literal(environment.name)} AND table_id = {literal(table_id)}"
+    ).collect()[0][0]
+    return -1 if found is None else int(found)
+
+
 def append_lines(
     session: SparkSession, environment: Environment, lines: Sequence[Line], tag: Tag
 ) -> None:
@@ -187,3 +205,22 @@ def append_lines(
         comment = "What passed and what failed; append-only"
         create_table(session, environment, name, SCHEMA, comment)
     commit(session, name, frame_of(session, lines, SCHEMA), tag=tag, tries=_APPEND_TRIES)
+
+
+def log_frame(
+    session: SparkSession, environment: Environment, more: Sequence[Line] = ()
+) -> DataFrame:
+    """The log as a DataFrame, with lines that are not in it yet. Writes nothing.
+
+    A write that two runs harvested at the same time is there once.
+
+    Raises:
+        LedgerError: As for ``read_log``.
+    """
+    rows = frame_of(session, more, SCHEMA).rows
+    if log_exists(session, environment):
+        rows = session.table(log_name(environment).sql).select(*SCHEMA.names).unionByName(rows)
+    harvested_write = f"source = 'write' AND kind IN ({literal(RULE)}, {literal(BATCH)})"
+    writes = rows.where(harvested_write).dropDuplicates(["table_id", "version", "kind", "rule"])
+    others = rows.where(f"NOT ({harvested_write}) AND kind <> {literal(HARVEST)}")
+    return writes.unionByName(others)

@@ -1,15 +1,20 @@
-"""``deltacheck check`` as a Python function. The command line is thin over it."""
+"""``deltacheck check`` and the quality log as Python functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lower
 
 from deltacheck.config import load_project
-from deltacheck.errors import UsageError
+from deltacheck.delta.session import open_session
+from deltacheck.errors import TableNotFoundError, UsageError
+from deltacheck.ledger.journal import now
+from deltacheck.ledger.quality_log import BATCH, Line, log_frame
 from deltacheck.quality.check import run_checks
+from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked
 from deltacheck.quarantine.holding import Progress, desk
 from deltacheck.rules.files import read_rules
@@ -56,3 +61,50 @@ def check(
         )
     with desk(session, env, project, progress) as on:
         return run_checks(on, environment, rules, selection)
+
+
+def quality_log(
+    *tables: str,
+    env: str | None = None,
+    project: Path | str = ".",
+    session: SparkSession | None = None,
+    view: str | None = None,
+) -> DataFrame:
+    """What passed and what failed: the log, and wrapped writes that are not in it yet.
+
+    Writes nothing.
+
+    Args:
+        tables: Only tables that match one of these patterns (``shop.*``).
+        env: The environment's name; default: the project's default.
+        project: The project's folder.
+        session: A session to use instead of the environment's own.
+        view: The name of a temporary view to make of it, for SQL.
+
+    Returns:
+        One row for each rule, check or batch that was judged; see ``docs/quality.md``.
+
+    Raises:
+        DeltacheckError: See ``deltacheck.errors``.
+    """
+    found = load_project(project)
+    environment = found.environment(env)
+    rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
+    selection = Selection(tuple(tables))
+    spark = open_session(environment) if session is None else session
+    more: list[Line] = []
+    for name, declared in rules.items():
+        if selection.has_table(name):
+            base = Line(now(), environment.name, str(name), BATCH, "")
+            try:
+                more += unlogged(spark, environment, declared, base)
+            except TableNotFoundError:
+                # Declared ahead of its making.
+                continue
+    rows = log_frame(spark, environment, more)
+    if tables:
+        meant = [str(name).lower() for name in rules if selection.has_table(name)]
+        rows = rows.where(lower(col("table")).isin(meant))
+    if view is not None:
+        rows.createOrReplaceTempView(view)
+    return rows

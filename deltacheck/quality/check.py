@@ -1,6 +1,7 @@
 """Run the checks of tables: look once, judge, and write what came of it to the quality log.
 
-Touches nothing but the log. A table's checks, and the counts of the rows that break its rules
+Touches nothing but the log, into which it also takes the passes of wrapped writes, before the
+tables' history forgets them. A table's checks, and the counts of the rows that break its rules
 which Delta does not enforce there, are of one version of it.
 """
 
@@ -39,6 +40,7 @@ from deltacheck.quality.judge import (
     shown_group,
     summed_up,
 )
+from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount
 from deltacheck.quality.scan import ALL, Wanted, violators, wanted
 from deltacheck.quality.trend import Past
@@ -120,8 +122,9 @@ def run_checks(
             if any(selection.has_rule(rules[name], one) for one in rules[name].checks):
                 missing.append(str(name))
             continue
+        base = Line(at, environment.name, str(name), CHECK, "", source=SOURCE, run=run)
+        lines += unlogged(on.session, environment, rules[name], base)
         if asked.checks or asked.watched:
-            base = Line(at, environment.name, str(name), CHECK, "", source=SOURCE, run=run)
             found = gather(on.session, name, asked.wanted())
             past = _history(on, environment, asked, at)
             for check in asked.checks:

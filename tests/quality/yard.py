@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.ledger.quality_log import Line, read_log
+from deltacheck.ledger.quality_log import HARVEST, Line, read_log
 from deltacheck.quality.check import run_checks
 from deltacheck.quality.results import Checked, CheckResult
 from deltacheck.quarantine.holding import desk
@@ -71,5 +71,6 @@ class Yard:
         return {name: one.state for name, one in self.results(now).items()}
 
     def log(self) -> tuple[Line, ...]:
-        """The lines of the quality log."""
-        return read_log(self.session, self.environment)
+        """The lines of the quality log, but for the marks of how far a history was read."""
+        lines = read_log(self.session, self.environment)
+        return tuple(line for line in lines if line.kind != HARVEST)

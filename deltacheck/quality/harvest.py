@@ -1,0 +1,133 @@
+"""What a table's own history tells of the batches that were written to it.
+
+A clean wrapped write logs nothing: Delta held every row against every constraint, and the commit
+says who made it. So its passes can be read from the history for as long as that lasts. Pure: it
+is given commits, and knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from deltacheck.delta.table import CONSTRAINT_PREFIX, Commit
+from deltacheck.ledger.quality_log import BATCH, RULE, Line
+
+SOURCE = "write"
+"""What the log calls a wrapped write."""
+
+_MADE_ANEW = {"CREATE", "REPLACE", "RESTORE", "CLONE", "CONVERT"}
+"""First words of operations before which the table may have had other constraints."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A wrapped batch, as the commit that decided it tells.
+
+    Attributes:
+        rows: The rows of the batch, so far as the table or its quarantine got them or they were
+            dropped.
+        broken: Rule to the rows that broke it.
+        bad: Rows that broke any; None: a batch was quarantined whole, good rows and bad.
+        constraints: The names, in lower case, of the CHECKs that the rows were held against;
+            None: the history does not tell.
+    """
+
+    version: int
+    at: datetime
+    rows: int
+    broken: Mapping[str, int]
+    bad: int | None
+    constraints: frozenset[str] | None
+    batch: str | None
+    job: str | None
+
+
+def written_batches(commits: Sequence[Commit], constraints: Iterable[str]) -> list[Written]:
+    """The wrapped batches among a table's commits, oldest first.
+
+    Args:
+        commits: The newest commits of the table, newest first, without a gap.
+        constraints: The names of the CHECKs that the table has after them.
+    """
+    known: frozenset[str] | None = frozenset(name.lower() for name in constraints)
+    found = []
+    for commit in commits:
+        if (batch := _batch(commit, known)) is not None:
+            found.append(batch)
+        known = _before(commit, known)
+    return found[::-1]
+
+
+def _batch(commit: Commit, constraints: frozenset[str] | None) -> Written | None:
+    tag = commit.tag
+    # A step decides nothing, and a run is an upgrade's.
+    if "attempt" not in tag or "step" in tag or "run" in tag:
+        return None
+    told = tag.get("detail", {})
+    output = int(commit.metrics.get("numOutputRows", 0))
+    quarantined, dropped = int(told.get("quarantined", 0)), int(told.get("dropped", 0))
+    whole = told.get("route") == "batch"
+    return Written(
+        version=commit.version,
+        # PySpark gives times in the machine's zone, without saying so.
+        at=commit.at.astimezone(timezone.utc),
+        rows=int(told.get("written", output)) + quarantined + dropped,
+        broken={str(rule): int(rows) for rule, rows in told.get("broken", {}).items()},
+        bad=None if whole else quarantined + dropped,
+        constraints=constraints,
+        batch=tag.get("batch"),
+        job=tag.get("job"),
+    )
+
+
+def _before(commit: Commit, after: frozenset[str] | None) -> frozenset[str] | None:
+    """The names of the CHECKs that a table had before a commit; None: that cannot be told."""
+    words = commit.operation.split()
+    if after is None or words[0] in _MADE_ANEW:
+        return None
+    name = commit.parameters.get("name", "").lower()
+    if words == ["ADD", "CONSTRAINT"]:
+        return after - {name}
+    if words == ["DROP", "CONSTRAINT"]:
+        existed = commit.parameters.get("existed", "true").lower() == "true"
+        return after | {name} if existed else after
+    told = commit.parameters.get("properties", "").lower()
+    return None if words[-1] == "TBLPROPERTIES" and CONSTRAINT_PREFIX in told else after
+
+
+def lines(
+    batches: Iterable[Written], base: Line, names: Mapping[str, str], actions: Mapping[str, str]
+) -> Iterator[Line]:
+    """The lines of the log for some batches: one for each rule, and one for the batch.
+
+    Args:
+        base: What all lines have in common.
+        names: The names of constraints, in lower case, to those of the rules as declared.
+        actions: Name of a rule, in lower case, to what happens to rows that break it.
+    """
+    for one in batches:
+        about = replace(
+            base,
+            at=one.at,
+            source=SOURCE,
+            version=one.version,
+            batch=one.batch,
+            job=one.job,
+            run=None,
+            rows=one.rows,
+        )
+        held = {names.get(name, name): 0 for name in sorted(one.constraints or ())}
+        for rule, failed in {**held, **one.broken}.items():
+            action = actions.get(rule.lower())
+            yield _judged(replace(about, kind=RULE, rule=rule, action=action), failed)
+        if one.bad is not None:
+            yield _judged(replace(about, kind=BATCH), one.bad)
+        else:
+            yield replace(about, kind=BATCH, state="failed")
+
+
+def _judged(line: Line, failed: int) -> Line:
+    state = "failed" if failed else "passed"
+    return replace(line, state=state, failed=failed, passed=(line.rows or 0) - failed)

@@ -1,0 +1,114 @@
+"""The quality log: the passes of wrapped writes are taken into it, each once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import deltacheck
+from deltacheck.delta.table import latest_version
+from deltacheck.ledger.quality_log import log_name
+from tests.quality.yard import Yard
+
+
+def guarded(yard: Yard) -> str:
+    """A table with two constraints, written to by a job: once clean, once with a bad row."""
+    full = yard.table("id INT, amount INT")
+    yard.session.sql(f"ALTER TABLE {full} ADD CONSTRAINT amount_ok CHECK (amount > 0)")
+    yard.session.sql(f"ALTER TABLE {full} ADD CONSTRAINT id_ok CHECK (id IS NOT NULL)")
+    yard.declare(rules="Amount_OK: {check: amount > 0}, id_ok: {not_null: id}")
+    write(yard, "(1, 1), (2, 2), (3, 3)", batch_id="monday", job="load")
+    write(yard, "(4, 4), (5, -5)", route="rows")
+    return full
+
+
+def write(yard: Yard, rows: str, **options: object) -> None:
+    """Write a batch through deltacheck."""
+    batch = yard.session.sql(f"SELECT * FROM VALUES {rows} AS t(id, amount)")
+    deltacheck.write(batch, yard.orders, **options)  # type: ignore[arg-type]
+
+
+EXPECTED = {
+    ("rule", "Amount_OK", "passed", 3, 0): 1,
+    ("rule", "id_ok", "passed", 3, 0): 1,
+    ("batch", None, "passed", 3, 0): 1,
+    ("rule", "Amount_OK", "failed", 2, 1): 1,
+    ("rule", "id_ok", "passed", 2, 0): 1,
+    ("batch", None, "failed", 2, 1): 1,
+}
+
+
+def shown(yard: Yard) -> Counter[tuple[object, ...]]:
+    """What ``quality_log`` shows of writes."""
+    rows = deltacheck.quality_log(project=yard.folder, session=yard.session)
+    columns = ("kind", "rule", "state", "rows", "failed")
+    return Counter(
+        tuple(row[column] for column in columns)
+        for row in rows.where("source = 'write'").select(*columns).collect()
+    )
+
+
+def test_passes_and_failures_of_writes_show_before_and_after_they_are_in_the_log(
+    yard: Yard,
+) -> None:
+    """The log is written by check alone, and each version once."""
+    guarded(yard)
+    assert shown(yard) == EXPECTED
+    assert yard.log() == ()
+
+    yard.run()
+    assert shown(yard) == EXPECTED
+    yard.run()
+    assert shown(yard) == EXPECTED
+    logged = Counter(
+        (one.kind, one.rule, one.state, one.rows, one.failed)
+        for one in yard.log()
+        if one.source == "write"
+    )
+    assert logged == EXPECTED
+    first = next(one for one in yard.log() if one.batch == "monday")
+    assert (first.job, first.run, first.table) == ("load", None, yard.orders)
+
+    write(yard, "(6, 6)")
+    assert sum(shown(yard).values()) == 9
+
+
+def test_a_write_that_two_runs_took_in_at_once_shows_once(yard: Yard) -> None:
+    guarded(yard)
+    yard.run()
+    log = log_name(yard.environment).sql
+    yard.session.sql(f"INSERT INTO {log} SELECT * FROM {log} WHERE source = 'write'")
+
+    assert shown(yard) == EXPECTED
+
+
+def test_a_table_made_anew_has_a_history_of_its_own(yard: Yard) -> None:
+    """Its versions begin again, and are not those that the log has."""
+    full = guarded(yard)
+    yard.run()
+    yard.session.sql(f"DROP TABLE {full}")
+    yard.session.sql(f"DROP TABLE {full}_quarantine")
+    guarded(yard)
+    yard.run()
+
+    assert shown(yard) == dict.fromkeys(EXPECTED, 2)
+
+
+def test_the_log_is_a_view_for_sql_where_asked_for(yard: Yard) -> None:
+    """And can be narrowed to tables; looking at it writes nothing."""
+    full = guarded(yard)
+    yard.run()
+    version = latest_version(yard.session, log_name(yard.environment))
+
+    deltacheck.quality_log(project=yard.folder, session=yard.session, view="quality")
+    found = yard.session.sql(
+        "SELECT rule, sum(failed) AS failed FROM quality WHERE kind = 'rule' "
+        "AND source = 'write' GROUP BY rule"
+    ).collect()
+    nothing = deltacheck.quality_log("nowhere", project=yard.folder, session=yard.session)
+
+    assert {row["rule"]: row["failed"] for row in found} == {"Amount_OK": 1, "id_ok": 0}
+    assert nothing.count() == 0
+    assert (
+        deltacheck.quality_log(full.upper(), project=yard.folder, session=yard.session).count() > 0
+    )
+    assert latest_version(yard.session, log_name(yard.environment)) == version
