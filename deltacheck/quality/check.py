@@ -31,15 +31,8 @@ from deltacheck.ledger.quality_log import (
 from deltacheck.names import TableName, split_path
 from deltacheck.quality.described import described
 from deltacheck.quality.gather import Gathered, gather
-from deltacheck.quality.judge import (
-    Held,
-    History,
-    digest,
-    judge_groups,
-    judge_quarantine,
-    shown_group,
-    summed_up,
-)
+from deltacheck.quality.groups import History, digest, judge_groups, shown_group, summed_up
+from deltacheck.quality.judge import Held, judge_quarantine
 from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount
 from deltacheck.quality.scan import ALL, Wanted, violators, wanted

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, Union
 
-Role = Literal["rows", "nulls", "failed", "values", "value", "other", "latest"]
+Role = Literal["rows", "nulls", "failed", "values", "taken", "value", "other", "latest"]
 """A field of ``Figures`` that a scan fills."""
 
 Found = Union[int, float, Decimal, None]
@@ -28,6 +28,7 @@ class Figures:
         nulls: Of them, those with a NULL among the columns that the check reads.
         failed: Of them, those at fault: repeated, without a counterpart, or violators.
         values: Different values that are repeated.
+        taken: Rows of a batch whose values the table has already.
         value: What was measured; None: there was nothing to measure.
         other: What it is compared with; None: there was nothing to measure.
         latest: The newest of them.
@@ -38,6 +39,7 @@ class Figures:
     nulls: int = 0
     failed: int = 0
     values: int = 0
+    taken: int = 0
     value: Fraction | None = None
     other: Fraction | None = None
     latest: datetime | None = None

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 
 from deltacheck.quality.figures import Figures, Found, Role
 from deltacheck.rules.checks import (
+    BatchCheck,
+    BrokenShare,
     Freshness,
+    NullShare,
     Other,
     Reconcile,
     References,
+    Requires,
     RowCount,
     TableCheck,
     Trend,
@@ -175,6 +179,38 @@ def wanted(check: TableCheck, source: str, rules: Mapping[str, str]) -> list[Wan
     return []
 
 
+def wanted_of_batch(
+    check: BatchCheck, source: str, table: str | None, rules: Mapping[str, str]
+) -> list[Wanted]:
+    """What a check wants to know of a batch; nothing for one of its columns.
+
+    Args:
+        source: SQL of the batch.
+        table: SQL of the table that it is for; None: there is none yet.
+        rules: Key to expression, of the table's rules.
+    """
+    test, over = check.test, Pass(source)
+    if isinstance(test, (RowCount, Reconcile, Unique)):
+        parts = wanted(TableCheck(check.name, check.kind, test), source, rules)
+        if isinstance(test, Unique) and test.in_table and table is not None:
+            parts.append(_taken(check, test, source, table))
+        return parts
+    if isinstance(test, NullShare):
+        null = f"count_if(({test.column}) IS NULL)"
+        return [Wanted(check.name, over, {"rows": "count(*)", "failed": null})]
+    if isinstance(test, BrokenShare):
+        texts = rules.values() if test.rule is None else [rules[test.rule.lower()]]
+        broken = " OR ".join(f"({violator_predicate(parse_rule(text))})" for text in texts)
+        count = f"count_if({broken or 'false'})"
+        return [Wanted(check.name, over, {"rows": "count(*)", "failed": count})]
+    if isinstance(test, Requires):
+        roles: dict[Role, str] = {"rows": "count(*)"}
+        if test.fresh is not None:
+            roles["latest"] = _latest(test.fresh.column, None)
+        return [Wanted(check.name, Pass(test.table.sql), roles)]
+    return []
+
+
 def _count(*conditions: str | None) -> str:
     given = [f"({one})" for one in conditions if one is not None]
     return f"count_if({' AND '.join(given)})" if given else "count(*)"
@@ -231,16 +267,28 @@ def _repeated(check: TableCheck, test: Unique, over: Pass) -> Wanted:
 
 
 def _orphans(check: TableCheck, test: References, over: Pass) -> Wanted:
-    numbered = [f"({sql}) AS k{place}" for place, sql in enumerate(test.columns)]
-    columns, by = _inner(check, numbered)
-    keys = ", ".join(f"({sql}) AS p{place}" for place, sql in enumerate(test.keys))
-    same = " AND ".join(f"c.k{place} = p.p{place}" for place in range(len(test.keys)))
-    source = (
-        f"(SELECT c.* FROM (SELECT {columns} FROM {over.source} "
-        f"WHERE {_none_null(test.columns, check.where)}) AS c "
-        f"LEFT ANTI JOIN (SELECT {keys} FROM {test.table.sql}) AS p ON {same})"
-    )
+    columns, by = _inner(check, _named(test.columns, "k"))
+    rows = f"SELECT {columns} FROM {over.source} WHERE {_none_null(test.columns, check.where)}"
+    source = _joined("ANTI", rows, test.keys, test.table.sql)
     return Wanted(check.name, Pass(source, by), {"failed": "count(*)"})
+
+
+def _taken(check: BatchCheck, test: Unique, source: str, table: str) -> Wanted:
+    columns = ", ".join(_named(test.columns, "k"))
+    rows = f"SELECT {columns} FROM {source} WHERE {_none_null(test.columns, None)}"
+    found = _joined("SEMI", rows, test.columns, table)
+    return Wanted(check.name, Pass(found), {"taken": "count(*)"})
+
+
+def _named(columns: Sequence[str], letter: str) -> list[str]:
+    return [f"({sql}) AS {letter}{place}" for place, sql in enumerate(columns)]
+
+
+def _joined(kind: str, rows: str, keys: Sequence[str], table: str) -> str:
+    """The rows that have (SEMI), or have not (ANTI), their ``k0``, ``k1`` ... in a table."""
+    same = " AND ".join(f"c.k{place} = p.p{place}" for place in range(len(keys)))
+    theirs = f"SELECT {', '.join(_named(keys, 'p'))} FROM {table}"
+    return f"(SELECT c.* FROM ({rows}) AS c LEFT {kind} JOIN ({theirs}) AS p ON {same})"
 
 
 def _other(check: TableCheck, other: Other) -> Wanted:

@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from deltacheck.names import TableName
 from deltacheck.quality.figures import Figures
-from deltacheck.quality.judge import (
-    Held,
-    digest,
-    judge_groups,
-    judge_quarantine,
-    summed_up,
-)
+from deltacheck.quality.groups import digest, judge_groups, summed_up
+from deltacheck.quality.judge import Held, judge_quarantine
 from deltacheck.quality.results import Outcome
 from deltacheck.quality.scan import ALL
 from deltacheck.quality.trend import Past
