@@ -158,9 +158,9 @@ def read_definition(session: SparkSession, table: TableName) -> Definition:
         NotDeltaError: It is a view, or its format is not Delta.
     """
     properties = read_properties(session, table)
-    # Delta tells its protocol among a table's properties (`DeltaTableV2.properties`).
     if _PROTOCOL not in properties:
-        raise _not_delta(table)
+        # Delta tells its protocol there (`DeltaTableV2.properties`), so this is something else.
+        return read_table(session, table)
     try:
         schema = frame(session, table).schema
     except EngineFailure as error:
@@ -212,18 +212,14 @@ def table_problem(error: BaseException, table: TableName) -> DeltacheckError:
             table=str(table),
         )
     if failure.family in {"DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION"}:
-        return _not_delta(table)
+        return NotDeltaError(
+            f"{table} is not a Delta table; it was left untouched.",
+            hint="Convert it (CONVERT TO DELTA), or take it out of the migration.",
+            table=str(table),
+        )
     return TableError(
         f"{table} cannot be read: Spark says {failure.condition or failure.kind}.",
         hint="Its log has the details.",
-        table=str(table),
-    )
-
-
-def _not_delta(table: TableName) -> NotDeltaError:
-    return NotDeltaError(
-        f"{table} is not a Delta table; it was left untouched.",
-        hint="Convert it (CONVERT TO DELTA), or take it out of the migration.",
         table=str(table),
     )
 

@@ -355,6 +355,17 @@ def _unsettled(work: Work, error: BaseException) -> QuarantineError:
     )
 
 
+def _moved_so_far(work: Work) -> str:
+    moved = (
+        f"{work.moved} rows were moved to {work.look.quarantine} and stay there."
+        if work.moved
+        else "No row was moved."
+    )
+    if work.unsettled:
+        moved += " A move that was under way may have ended or not: the next run settles it."
+    return moved
+
+
 def _refused(work: Work, revision: str, error: BaseException) -> ConstraintError:
     failure = failure_of(error)
     # Nothing is left half done where that can be helped; else the next run settles it.
@@ -366,12 +377,7 @@ def _refused(work: Work, revision: str, error: BaseException) -> ConstraintError
             settle_left(work)
     return ConstraintError(
         f"{work.name} refused a change of revision {revision}: Spark says "
-        f"{failure.condition or failure.kind}. "
-        + (
-            f"{work.moved} rows were moved to {work.look.quarantine} and stay there."
-            if work.moved
-            else "No row was moved."
-        ),
+        f"{failure.condition or failure.kind}. " + _moved_so_far(work),
         hint="Correct the cause, then run the same command again; it goes on here.",
         table=str(work.name),
     )

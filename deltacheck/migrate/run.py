@@ -24,6 +24,7 @@ from deltacheck.errors import (
     DeltacheckError,
     HistoryError,
     LockLostError,
+    QuarantineError,
     TableNotFoundError,
     ViolationError,
 )
@@ -317,10 +318,7 @@ class _Act:
         for look in looks.values():
             if look.found is not None and look.found.any:
                 # What is wrong with any quarantine shows before a row of any table moves.
-                tag = Tag(run=self.lock.run)
-                prepare(
-                    self.scene.session, look.table.name, look.table.schema, look.quarantine, tag
-                )
+                self._open_quarantine(look)
         for name, look in looks.items():
             until = None if self.deadline is None else self.started + self.deadline
             self.works[name] = Work(
@@ -435,6 +433,26 @@ class _Act:
                     )
             self.settled.append(dead.run)
             self.entries.append(_blank(SETTLED, detail=dead.run))
+
+    def _open_quarantine(self, look: Look) -> None:
+        """Make sure that the rows of a table can be written to its quarantine."""
+        session, source, quarantine = self.scene.session, look.table.name, look.quarantine
+        there = exists(session, quarantine)
+        prepare(session, source, look.table.schema, quarantine, Tag(run=self.lock.run))
+        if not there:
+            return
+        try:
+            tag = Tag(run=self.lock.run, step="fence")
+            fence_off(session, quarantine, tag, self.lock.fence())
+        except EngineFailure as error:
+            failure = failure_of(error)
+            raise QuarantineError(
+                f"The quarantine {quarantine} of {source} cannot be written: Spark says "
+                f"{failure.condition or failure.kind}. No row of any table was moved.",
+                hint="Check your rights there, or name another place with `quarantine` in the "
+                "environment; then run the same command again.",
+                table=str(source),
+            ) from None
 
     def _settle(self, dead: str, touched: Touched) -> int:
         """Settle what a dead run left of one table; the rows kept since nobody can tell."""

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta, timezone
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.table import Definition
-from deltacheck.errors import BusyTableError, UsageError
+from deltacheck.errors import BusyTableError, QuarantineError, UsageError
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
+from deltacheck.quarantine.fates import read_fates, undone_releases
 from deltacheck.quarantine.holding import UNCLAIMED, Holding, Selection, is_state
 
 _TRIES = 20
@@ -60,10 +61,11 @@ def discard_rows(place: Holding, reason: str, selection: Selection, *, dry_run: 
             "A reason is needed to discard rows; nothing was done.",
             hint='For example: --reason "test data".',
         )
-    where = f"{is_state(own.HELD)} AND {UNCLAIMED} AND {selection.predicate(place)}"
     done = Discarded(str(place.source), str(place.name), reason, dry_run=dry_run)
     if place.held is None:
         return done
+    where = f"{is_state(own.HELD)} AND {UNCLAIMED} AND {selection.predicate(place)}"
+    where = _settled(place, where)
     if dry_run:
         return Discarded(*_names(place), reason, _count(place, where), dry_run=True)
     statement = (
@@ -99,6 +101,7 @@ def purge_rows(
         moment = f"{before:%Y-%m-%d %H:%M:%S.%f}Z"
         parts.append(f"{quote(own.AT)} < TIMESTAMP {literal(moment)}")
     where = " AND ".join(parts)
+    where = _settled(place, where) if held else _nowhere_else(place, where)
     rows, held_rows = _count(place, where), _count(place, f"{where} AND {is_held}")
     if not dry_run:
         affected = _affected(place, f"DELETE FROM {place.name.sql} WHERE {where}", "purge")
@@ -111,6 +114,46 @@ def purge_rows(
         before=before,
         left_behind=left_behind(place, selection) if rows else "",
         dry_run=dry_run,
+    )
+
+
+def _settled(place: Holding, where: str) -> str:
+    """A condition, narrowed to rows that no run will write again.
+
+    Raises:
+        QuarantineError: It selects rows of a run that has not been settled.
+    """
+    fates = read_fates(place.session, place.source, place.name, place.ledger)
+    unsettled = f"({is_state(own.HELD)} AND {fates.is_unsettled})"
+    if rows := _count(place, f"{where} AND {unsettled}"):
+        raise QuarantineError(
+            f"{rows} of these quarantined rows of {place.source} were moved by a run that has not "
+            "ended: what settles it may write them again. Nothing was done.",
+            hint="Run `deltacheck upgrade` first, which settles what a dead run left; or narrow "
+            "the rows with --run, --rule or --where.",
+            table=str(place.source),
+        )
+    return f"{where} AND NOT ({unsettled})"
+
+
+def _nowhere_else(place: Holding, where: str) -> str:
+    """A condition, where none of its released rows has left the table by a RESTORE.
+
+    Raises:
+        QuarantineError: It selects rows whose release a RESTORE has undone, as far as the history
+            tells.
+    """
+    undone = undone_releases(place.session, place.source, place.name, where)
+    if not undone:
+        return where
+    listed = ", ".join(map(literal, sorted(undone)))
+    rows = _count(place, f"{where} AND {quote(own.RELEASE)} IN ({listed})")
+    raise QuarantineError(
+        f"{rows} of these rows had been released to {place.source}, and a RESTORE of the table has "
+        "undone that: they may be nowhere but here. Nothing was purged.",
+        hint="Export them and write them back; then purge them with --held. Or narrow the rows "
+        "with --where.",
+        table=str(place.source),
     )
 
 

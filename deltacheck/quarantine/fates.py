@@ -134,12 +134,43 @@ def restored_attempts(
     )
 
 
+def undone_releases(
+    session: SparkSession, source: TableName, quarantine: TableName, where: str
+) -> frozenset[str]:
+    """The releases, of rows that a condition selects, whose rows a RESTORE may have taken out.
+
+    Args:
+        where: SQL over the quarantine's columns.
+    """
+    found = session.sql(
+        f"SELECT DISTINCT {quote(own.RELEASE)} AS release FROM {quarantine.sql} "
+        f"WHERE ({where}) AND {quote(own.STATE)} = '{own.RELEASED}'"
+    ).collect()
+    releases = {row["release"] for row in found} - {None}
+    if not releases:
+        return frozenset()
+    try:
+        commits = history(session, source)[::-1]
+    except EngineFailure:
+        # The table is gone, which is no RESTORE.
+        return frozenset()
+    if not any(entry.operation == "RESTORE" for entry in commits):
+        return frozenset()
+    landed = {entry.tag["attempt"]: entry for entry in commits if entry.tag.get("step") == "append"}
+    return frozenset(
+        name
+        for name in releases
+        # An action of the user's own is not to be found in the history; nor is an old release.
+        if name not in landed or not _still_out(session, source, commits, landed[name])
+    )
+
+
 def _still_out(
     session: SparkSession, source: TableName, commits: Sequence[Commit], delete: Commit | None
 ) -> bool:
-    """Whether the rows that a DELETE took are missing from the table's last version.
+    """Whether what a commit did to the rows, such as a DELETE, holds in the table's last version.
 
-    A DELETE that the history has forgotten is older than all of it. A RESTORE to a version as
+    One that the history has forgotten is older than all of it. A RESTORE to a version as
     old may have undone it, and is taken to have.
     """
     since = commits[0].version if delete is None else delete.version
@@ -167,7 +198,7 @@ def _after_restore(
         return out.get(int(version), False)
     # A RESTORE to a timestamp does not say which version that was. If the rows are back, so
     # are violators of the rules that they were moved for.
-    if delete is None:
+    if delete is None or "rules" not in delete.tag:
         return False
     predicates = violators_of(delete.tag["rules"]).values()
     where = " OR ".join(f"({predicate})" for predicate in predicates)

@@ -129,8 +129,8 @@ def move(
             raise
         raise QuarantineError(
             f"The quarantine {quarantine} cannot be written: Spark says "
-            f"{failure_of(error).condition or failure_of(error).kind}. No row was moved from "
-            f"{source}.",
+            f"{failure_of(error).condition or failure_of(error).kind}. What was "
+            f"to be moved now is still in {source}.",
             hint="Check the quarantine's place and your rights there, then run the same command "
             "again.",
             table=str(source),

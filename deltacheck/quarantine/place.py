@@ -97,7 +97,8 @@ def prepare(
                 return Place(source, name, now.columns)
         raise QuarantineError(
             f"The quarantine {name} of {source} cannot be made or widened: Spark says "
-            f"{failure.condition or failure.kind}. No row was moved.",
+            f"{failure.condition or failure.kind}. What was to go there was not taken from the "
+            "table.",
             hint="Check your rights on its schema, or name another place with `quarantine` in "
             "the environment.",
             table=str(source),

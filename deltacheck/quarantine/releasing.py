@@ -132,8 +132,7 @@ def release_rows(
     if not rows:
         return replace(done, rows=0, left_out={})
     if action is None:
-        _append(place, claim)
-        landed = _landing(place, claim, before)
+        landed = _append(place, claim, before)
         if landed is None:
             raise QuarantineError(
                 f"The release {claim} of {place.source} was undone by another one; its rows are "
@@ -141,7 +140,6 @@ def release_rows(
                 hint="Release them again.",
                 table=str(place.source),
             )
-        _mark(place, claim)
         return replace(done, release=claim, rows=rows, version=landed.version)
     _act(place, caller, claim, action)
     return replace(done, release=claim, rows=rows)
@@ -251,9 +249,18 @@ def _judge(
         fresh=_fresh(today, before),
         broken=broken if check else {},
         assigned={
-            fit.columns[one.name]: after[one.name.lower()]
-            for one in place.columns
-            if one.name.lower() in set_columns or one.name in fit.beside
+            **{
+                fit.columns[one.name]: after[one.name.lower()]
+                for one in place.columns
+                if one.name.lower() in set_columns or one.name in fit.beside
+            },
+            # Else the value that was repaired away would be read where the new one is NULL.
+            **{
+                old.name: f"CAST(NULL AS {ddl(old.dataType)})"
+                for name, olds in fit.beside.items()
+                if name.lower() in set_columns
+                for old in olds
+            },
         },
     )
 
@@ -327,9 +334,11 @@ def open_claims(place: Holding) -> tuple[str, ...]:
 def _claim(place: Holding, claim: str, judged: _Judgement) -> int:
     """Claim the rows that pass, repaired, and give the others their fresh reason."""
     rules, passes = quote(own.RULES), judged.passes
+    # A row that breaks no rule of today may be held for what only Delta can judge.
+    reasons = f"CASE WHEN size({judged.fresh}) > 0 THEN {judged.fresh} ELSE {rules} END"
     assigned = {
         own.RELEASE: f"CASE WHEN {passes} THEN {literal(claim)} END",
-        own.RULES: f"CASE WHEN {passes} THEN {rules} ELSE {judged.fresh} END",
+        own.RULES: f"CASE WHEN {passes} THEN {rules} ELSE {reasons} END",
         **{
             column: f"CASE WHEN {passes} THEN {value} ELSE {quote(column)} END"
             for column, value in judged.assigned.items()
@@ -338,7 +347,7 @@ def _claim(place: Holding, claim: str, judged: _Judgement) -> int:
     settings = ", ".join(f"{quote(column)} = {value}" for column, value in assigned.items())
     statement = Statement(
         f"UPDATE {place.name.sql} SET {settings} WHERE {judged.selected} AND {judged.candidate} "
-        f"AND ({passes} OR NOT ({rules} <=> {judged.fresh}))"
+        f"AND ({passes} OR NOT ({rules} <=> {reasons}))"
     )
     try:
         commit(place.session, place.name, statement, tag=_tag(claim, "claim"), tries=_TRIES)
@@ -355,16 +364,34 @@ def _finish(place: Holding, claim: str) -> int:
     """Finish a release that did not end: it may have written its rows or not."""
     rows = _claimed(place, claim)
     try:
-        _append(place, claim)
-    except QuarantineError:
-        # The table refuses them now. They are held again, and judged anew with the others.
+        return 0 if _append(place, claim, None) is None else rows
+    except RefusedError:
+        # They are held again, and judged anew with the others.
         return 0
-    _mark(place, claim)
-    return rows
 
 
-def _append(place: Holding, claim: str) -> None:
-    """Append the claimed rows; if they were appended before, Delta skips it."""
+class RefusedError(QuarantineError):
+    """The table refuses the rows that were to be released; they are held again."""
+
+
+class ForgottenError(QuarantineError):
+    """Nobody can tell any more whether the rows of a release landed; they stay claimed."""
+
+
+def _append(place: Holding, claim: str, since: int | None) -> Commit | None:
+    """Append the claimed rows and mark them; if they were appended before, Delta skips that.
+
+    Args:
+        since: A version of the table from before the claim, where it is known.
+
+    Returns:
+        The commit that holds them; None where another release had undone the claim: the rows
+        are held again.
+
+    Raises:
+        RefusedError: The table refuses them.
+        ForgottenError: The table's history no longer says whether they landed.
+    """
     values = place.values
     rows = place.session.table(place.name.sql).where(_mine(claim))
     rows = rows.selectExpr(
@@ -373,16 +400,37 @@ def _append(place: Holding, claim: str) -> None:
     try:
         _write(place, claim, rows)
     except EngineFailure as error:
-        violation, failure = violation_of(error), failure_of(error)
-        reason = _reason(violation, failure.condition or failure.kind)
-        _undo(place, claim)
-        raise QuarantineError(
-            f"{place.source} refused the rows that were to be released: {reason}. They are held "
-            f"in {place.name} as before.",
-            hint="Narrow the release with --where or --rule, or repair the rows with --set.",
+        landed = _undo(place, claim)
+        if landed is None:
+            raise _refused(place, error) from None
+        return landed
+    landed, undone = _outcome(place, claim, since)
+    if landed is None and not undone:
+        raise ForgottenError(
+            f"The release {claim} did not end, and the history of {place.source} no longer says "
+            f"whether its rows landed. They stay claimed in {place.name}.",
+            hint=f"Look into the table, then resume {claim}: with an action that does nothing "
+            "(Python) if the rows are there; with --append, which lets them be held again, if "
+            "they are not.",
             table=str(place.source),
-            rule=None if violation is None else violation.constraint,
-        ) from None
+        )
+    if landed is None:
+        _unclaim(place, claim)
+    else:
+        _mark(place, claim)
+    return landed
+
+
+def _refused(place: Holding, error: BaseException) -> RefusedError:
+    violation, failure = violation_of(error), failure_of(error)
+    reason = _reason(violation, failure.condition or failure.kind)
+    return RefusedError(
+        f"{place.source} refused the rows that were to be released: {reason}. They are held "
+        f"in {place.name} as before.",
+        hint="Narrow the release with --where or --rule, or repair the rows with --set.",
+        table=str(place.source),
+        rule=None if violation is None else violation.constraint,
+    )
 
 
 def _write(place: Holding, claim: str, rows: DataFrame) -> None:
@@ -420,8 +468,12 @@ def _computed_column(error: BaseException, columns: Sequence[str]) -> str | None
     return None
 
 
-def _undo(place: Holding, claim: str) -> None:
-    """Let the claimed rows be held again, once none of them can land in the table any more."""
+def _undo(place: Holding, claim: str) -> Commit | None:
+    """Let the claimed rows be held again, once none of them can land in the table any more.
+
+    Returns:
+        The commit by which they had landed before; then they are marked.
+    """
     try:
         fence_off(place.session, place.source, _tag(claim, "undo"), _fence(claim, 2))
     except EngineFailure as error:
@@ -432,10 +484,12 @@ def _undo(place: Holding, claim: str) -> None:
             hint="Release again; that finishes the claim.",
             table=str(place.source),
         ) from None
-    if _landing(place, claim, None) is not None:
+    landed, _ = _outcome(place, claim, None)
+    if landed is None:
+        _unclaim(place, claim)
+    else:
         _mark(place, claim)
-        return
-    _unclaim(place, claim)
+    return landed
 
 
 def _unclaim(place: Holding, claim: str) -> None:
@@ -452,12 +506,14 @@ def _mark(place: Holding, claim: str) -> None:
     commit(place.session, place.name, statement, tag=_tag(claim, "mark"), tries=_TRIES)
 
 
-def _landing(place: Holding, claim: str, since: int | None) -> Commit | None:
-    """The commit by which the claimed rows landed in the table."""
-    for entry in history(place.session, place.source, since=since):
-        if entry.tag.get("attempt") == claim and entry.tag.get("step") == "append":
-            return entry
-    return None
+def _outcome(place: Holding, claim: str, since: int | None) -> tuple[Commit | None, bool]:
+    """The commit by which the claimed rows landed in the table, and whether they no longer can."""
+    steps = {
+        entry.tag.get("step"): entry
+        for entry in history(place.session, place.source, since=since)
+        if entry.tag.get("attempt") == claim
+    }
+    return steps.get("append"), "undo" in steps
 
 
 def _act(place: Holding, caller: SparkSession, claim: str, action: Action) -> None:
@@ -501,13 +557,31 @@ def _resume(
             "are there) or say --append.",
             table=str(place.source),
         )
+    if action is not None and claim.startswith(_APPEND) and any(_outcome(place, claim, None)):
+        raise UsageError(
+            f"The release {claim} of {place.source} was by an append, which may have landed; "
+            "nothing was done.",
+            hint="Resume it without an action.",
+            table=str(place.source),
+        )
     rows = _claimed(place, claim)
-    if action is not None:
+    if claim.startswith(_ACTION) and action is not None:
         _act(place, caller, claim, action)
-    else:
-        _append(place, claim)
-        _mark(place, claim)
-    return replace(done, release=claim, rows=rows)
+        return replace(done, release=claim, rows=rows)
+    try:
+        landed = _append(place, claim, None)
+    except ForgottenError:
+        if action is not None:
+            _act(place, caller, claim, action)
+            return replace(done, release=claim, rows=rows)
+        if not append:
+            raise
+        _unclaim(place, claim)
+        landed = None
+    if landed is None:
+        # Held again: to be judged anew.
+        return replace(done, release=claim)
+    return replace(done, release=claim, rows=rows, version=landed.version)
 
 
 def _fence(claim: str, version: int) -> Fence:

@@ -30,7 +30,7 @@ from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import read_place
 from deltacheck.rules.model import Action
 from deltacheck.writing.judge import BatchRule, Ground, batch_rules, check_given
-from deltacheck.writing.once import find_commit, remove_attempt
+from deltacheck.writing.once import ROWS, find_commit, remove_attempt
 from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import check_names, labels_of, new_attempt, quarantine_place, send
@@ -43,9 +43,6 @@ log = logging.getLogger("deltacheck")
 
 _INVARIANT = "EXPRESSION("
 """How Delta begins the name of an invariant that a column of an old table carries."""
-
-_STEP = "rows"
-"""What the commit that brings rows to the quarantine says of itself."""
 
 
 def guard(
@@ -309,11 +306,11 @@ def _send(session: SparkSession, asked: Request, known: Survey, verdict: Verdict
     place = quarantine_place(session, asked, known, verdict.bad, tag)
     labels = labels_of(asked, tag, verdict.rule, latest_version(session, asked.table))
     fence = None if tag.batch is None else Fence(f"deltacheck-guard/{tag.batch}", 1)
-    send(session, place, verdict.bad, labels, replace(tag, step=_STEP), fence)
+    send(session, place, verdict.bad, labels, replace(tag, step=ROWS), fence)
 
 
 def _is_skipped(session: SparkSession, known: Survey, tag: Tag) -> bool:
-    return find_commit(session, known.quarantine, str(tag.attempt), _STEP) is None
+    return find_commit(session, known.quarantine, str(tag.attempt), ROWS) is None
 
 
 def _told(session: SparkSession, asked: Request, known: Survey, verdict: Verdict) -> WriteResult:

@@ -19,7 +19,9 @@ a row in two places or in none. Knows nothing of rules.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -33,6 +35,9 @@ from deltacheck.quarantine.move import fence_off
 
 BEGIN, ABANDON = "begin", "abandon"
 """What a commit that decides nothing says of itself."""
+
+ROWS = "rows"
+"""What a quarantine's commit says of itself that holds the rows of a batch."""
 
 _SLOTS = 1_000_000
 """Slots of one batch of a stream; the last one is kept for the quarantine's final fence."""
@@ -130,7 +135,33 @@ def standing(session: SparkSession, table: TableName, batch: Batch) -> Standing:
         BatchError: The history does not tell; or it has later batches of the same stream, so
             the stream was started anew from another checkpoint.
     """
-    entries = [entry for entry in history(session, table) if entry.tag.get("batch") is not None]
+    found, stand = _standing(session, table, batch)
+    if not found:
+        raise BatchError(
+            f"Batch {batch.id} was written to {table} before, and the table's history no longer "
+            "says what became of it. Nothing was written.",
+            hint="Give the batch a new id if it is to be written again.",
+            table=str(table),
+        )
+    return stand
+
+
+def earlier(session: SparkSession, table: TableName, batch: Batch) -> Standing:
+    """What became of a batch of which nobody knows whether it was tried before.
+
+    Raises:
+        BatchError: The history has later batches of the same stream.
+    """
+    return _standing(session, table, batch)[1]
+
+
+def _standing(session: SparkSession, table: TableName, batch: Batch) -> tuple[bool, Standing]:
+    # A job's id may look like that of a stream's batch.
+    entries = [
+        entry
+        for entry in history(session, table)
+        if entry.tag.get("batch") is not None and _detail(entry).get("query") == batch.query
+    ]
     found = [entry for entry in entries if entry.tag["batch"] == batch.id]
     decision = next((entry for entry in found if entry.tag.get("step") is None), None)
     numbers = [number for entry in entries if (number := _number(entry, batch)) is not None]
@@ -144,55 +175,47 @@ def standing(session: SparkSession, table: TableName, batch: Batch) -> Standing:
             "are there; or go back to the checkpoint that it had.",
             table=str(table),
         )
-    if not found:
-        raise BatchError(
-            f"Batch {batch.id} was written to {table} before, and the table's history no longer "
-            "says what became of it. Nothing was written.",
-            hint="Give the batch a new id if it is to be written again.",
-            table=str(table),
-        )
     begun = [entry for entry in found if entry.tag.get("step") == BEGIN]
-    return Standing(
-        slot=max(
-            (int(entry.tag["detail"]["slot"]) for entry in found if _has_slot(entry)), default=1
-        ),
+    slots = [int(told["slot"]) for entry in found if "slot" in (told := _detail(entry))]
+    return bool(found), Standing(
+        slot=max(slots, default=1 if found else 0),
         decision=decision,
         attempts=frozenset(entry.tag["attempt"] for entry in begun),
-        places=frozenset(TableName.parse(entry.tag["detail"]["quarantine"]) for entry in begun),
+        places=frozenset(TableName.parse(_detail(entry)["quarantine"]) for entry in begun),
     )
 
 
-def _has_slot(entry: Commit) -> bool:
-    return "slot" in entry.tag.get("detail", {})
+def _detail(entry: Commit) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = entry.tag.get("detail", {})
+    return found
 
 
 def _is_anothers(decision: Commit | None, batch: Batch) -> bool:
     """Whether a batch of this number was decided for a stream with another checkpoint."""
     if decision is None or batch.checkpoint is None:
         return False
-    told = decision.tag.get("detail", {}).get("checkpoint", batch.checkpoint)
+    told = _detail(decision).get("checkpoint", batch.checkpoint)
     return bool(told != batch.checkpoint)
 
 
 def _number(entry: Commit, batch: Batch) -> int | None:
-    query, _, number = str(entry.tag["batch"]).rpartition("/")
-    if batch.query is None or query != batch.query or not number.isdigit():
+    if batch.query is None:
         return None
-    return int(number)
+    return int(str(entry.tag["batch"]).rpartition("/")[2])
 
 
 def begin(
     session: SparkSession, table: TableName, batch: Batch, tag: Tag, slot: int, place: TableName
 ) -> bool:
     """Take a slot to begin an attempt; False where another attempt has it."""
-    detail = {"slot": slot, "quarantine": str(place)}
+    detail = {**(tag.detail or {}), "slot": slot, "quarantine": str(place)}
     fence_off(session, table, replace(tag, step=BEGIN, detail=detail), batch.fence(slot))
     return find_commit(session, table, str(tag.attempt), BEGIN) is not None
 
 
 def abandon(session: SparkSession, table: TableName, batch: Batch, tag: Tag, slot: int) -> bool:
     """Take the slot in which an attempt was to decide; False where it did decide after all."""
-    told = replace(tag, step=ABANDON, detail={"slot": slot})
+    told = replace(tag, step=ABANDON, detail={**(tag.detail or {}), "slot": slot})
     fence_off(session, table, told, batch.fence(slot))
     return find_commit(session, table, str(tag.attempt)) is None
 
@@ -203,11 +226,10 @@ def settle(session: SparkSession, batch: Batch, stand: Standing, tag: Tag, winne
     Args:
         winner: The attempt that the table's log names.
     """
-    if not stand.attempts - {winner}:
+    lost = stand.attempts - {winner}
+    if not lost:
         return
-    losers = (
-        f"{quote(own.BATCH)} = {literal(batch.id)} AND {quote(own.ATTEMPT)} <> {literal(winner)}"
-    )
+    losers = f"{quote(own.ATTEMPT)} IN ({', '.join(map(literal, sorted(lost)))})"
     for place in stand.places:
         if exists(session, place):
             fence_off(session, place, tag, batch.fence(_SLOTS - 1))

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from deltacheck.delta.table import Commit, latest_version
+from deltacheck.delta.table import Commit, exists, latest_version
 from deltacheck.names import TableName
 from deltacheck.writing.once import find_commit
 
@@ -47,9 +47,12 @@ class WriteResult:
     _session: SparkSession | None = field(default=None, repr=False, compare=False)
     _attempt: str | None = field(default=None, repr=False, compare=False)
     _rows: int | None = field(default=None, repr=False, compare=False)
+    _landed: Commit | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _commit(self) -> Commit | None:
+        if self._landed is not None:
+            return self._landed
         if self._session is None or self._attempt is None:
             return None
         return find_commit(self._session, TableName.parse(self.table), self._attempt)
@@ -62,16 +65,22 @@ class WriteResult:
         """
         if self._rows is not None or self._attempt is None:
             return self._rows
-        return 0 if self._commit is None else int(self._commit.metrics.get("numOutputRows", 0))
+        if self._commit is None:
+            return 0
+        metrics = self._commit.metrics
+        # An overwrite of some rows of a file counts those too that it copies into a new one.
+        return int(metrics.get("numOutputRows", 0)) - int(metrics.get("numCopiedRows", 0))
 
     @cached_property
     def version(self) -> int | None:
         """The table's version that holds the batch, or its last one where none does.
 
+        None where there is no table, since nothing of the batch was to be in it.
         Looked up in the table's history when first asked for.
         """
         if self._commit is not None:
             return self._commit.version
         if self._session is None:
             return None
-        return latest_version(self._session, TableName.parse(self.table))
+        table = TableName.parse(self.table)
+        return latest_version(self._session, table) if exists(self._session, table) else None

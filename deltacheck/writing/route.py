@@ -19,7 +19,13 @@ from deltacheck.delta.commit import Fence, Frame, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, violation_of
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import latest_version
-from deltacheck.errors import BusyTableError, DeltacheckError, NotDeltaError, QuarantineError
+from deltacheck.errors import (
+    BatchError,
+    BusyTableError,
+    DeltacheckError,
+    NotDeltaError,
+    QuarantineError,
+)
 from deltacheck.names import TableName, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.move import fence_off
@@ -28,6 +34,7 @@ from deltacheck.rules.model import Action
 from deltacheck.writing.deliver import deliver, make_table
 from deltacheck.writing.judge import OUTSIDE, Ground, ground
 from deltacheck.writing.once import (
+    ROWS,
     Standing,
     abandon,
     begin,
@@ -66,6 +73,8 @@ class Errand:
     def tag(self, detail: Mapping[str, object] | None = None) -> Tag:
         """What a commit of this attempt says of itself."""
         batch, told = self.asked.batch, dict(detail or {})
+        if batch is not None and batch.query is not None:
+            told["query"] = batch.query
         if batch is not None and batch.checkpoint is not None:
             told["checkpoint"] = batch.checkpoint
         return Tag(
@@ -234,6 +243,8 @@ def _settled(errand: Errand, verdict: Verdict, stand: Standing) -> WriteResult |
             begun = stand.attempts | {errand.attempt}
             stand = replace(stand, slot=slot, attempts=begun, places=stand.places | {place.name})
         _quarantine(errand, verdict, place, rows, slot)
+        if batch is not None and not _has_landed(errand, place, slot):
+            return None
     result = _result(errand, verdict, place)
     _decide(errand, verdict, place, result, stand)
     if batch is not None:
@@ -277,7 +288,31 @@ def quarantine_place(
 def _quarantine(errand: Errand, verdict: Verdict, place: Place, rows: DataFrame, slot: int) -> None:
     version = latest_version(errand.session, errand.table) if errand.known.exists else 0
     labels = labels_of(errand.asked, errand.tag(), verdict.rule, version)
-    send(errand.session, place, rows, labels, errand.tag(), _fence(errand, slot))
+    tag = replace(errand.tag(), step=ROWS)
+    send(errand.session, place, rows, labels, tag, _fence(errand, slot))
+
+
+def _has_landed(errand: Errand, place: Place, slot: int) -> bool:
+    """Whether the quarantine has the rows of an attempt that began; False where another has won.
+
+    Raises:
+        BatchError: The quarantine remembers a batch of that id from another table.
+    """
+    batch = errand.asked.batch
+    assert batch is not None
+    if find_commit(errand.session, place.name, errand.attempt, ROWS) is not None:
+        return True
+    now = standing(errand.session, errand.table, batch)
+    if now.decision is None and now.slot <= slot:
+        # Delta skips what it takes for a write of long ago.
+        raise BatchError(
+            f"The quarantine {place.name} has had batch {batch.id} before, and the history of "
+            f"{errand.table} does not know it: the table was made anew. Nothing was written.",
+            hint="Give the batch, or the stream, a new id; or rename or drop the quarantine of "
+            "the old table.",
+            table=str(errand.table),
+        )
+    return False
 
 
 def labels_of(asked: Request, tag: Tag, rule: str | None, version: int) -> Labels:

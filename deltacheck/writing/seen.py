@@ -61,11 +61,20 @@ class Seen:
 AS_IT_CAME = Seen()
 
 
-def seen_by(session: SparkSession, df: DataFrame, table: Definition, *, widening: bool) -> Seen:
+def seen_by(
+    session: SparkSession,
+    df: DataFrame,
+    table: Definition,
+    *,
+    widening: bool,
+    computing: bool = True,
+) -> Seen:
     """How a table sees a batch.
 
     Args:
         widening: Whether the write may change the table's columns (``mergeSchema``).
+        computing: Whether to find out, by a Spark job, how the table computes columns that the
+            batch lacks; else their values are unknown.
     """
     given = {column.name.lower(): column for column in df.schema.fields}
     columns: dict[str, str] = {}
@@ -83,7 +92,9 @@ def seen_by(session: SparkSession, df: DataFrame, table: Definition, *, widening
         same = same and value == quote(came.name)
         columns[column.name] = value
     columns |= {came.name: quote(came.name) for came in given.values()}
-    computed = _computed(session, table) if lacking and _may_compute(table) else {}
+    computed: dict[str, str | None] | None = {}
+    if lacking and _may_compute(table):
+        computed = _computed(session, table) if computing else None
     untold = computed is None
     generated: dict[str, str] = {}
     unknown: set[str] = set()

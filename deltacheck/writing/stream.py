@@ -44,12 +44,21 @@ class StreamWriter:
         """
         batch = stream_batch(self.query, number, _checkpoint(df))
         result = perform(df, replace(self.asked, batch=batch))
-        log.info(
-            "%s: batch %s %s, %d rows quarantined",
+        # Whether another checkpoint's batch had this number cannot be told over Connect.
+        doubtful = result.repeated and batch.checkpoint is None
+        log.log(
+            logging.WARNING if doubtful else logging.INFO,
+            "%s: batch %s %s; %s rows written, %d quarantined, %d dropped; rules broken: %s; Delta "
+            "named %s; version %s",
             result.table,
             result.batch_id,
             "had been written before" if result.repeated else f"took the route {result.route}",
+            result.written,
             result.quarantined,
+            result.dropped,
+            dict(result.broken) or "none",
+            result.rule or "none",
+            result.version,
         )
         # A batch that is tried again after the error would otherwise stop the stream for good.
         if self.asked.strict and not result.ok and not result.repeated:

@@ -10,13 +10,16 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 
+from deltacheck.delta.table import Definition
+from deltacheck.names import quote
+from deltacheck.quarantine.terms import condition
 from deltacheck.rules.expression import parse_rule
 from deltacheck.rules.model import Action
-from deltacheck.writing.judge import BatchRule
 from deltacheck.writing.request import Request
+from deltacheck.writing.seen import seen_by
 from deltacheck.writing.survey import Survey
 
 log = logging.getLogger("deltacheck")
@@ -42,12 +45,15 @@ class Watched:
         return {name: found[metric] for metric, name in self.rules.items() if found[metric]}
 
 
-def watch(df: DataFrame, asked: Request, known: Survey) -> Watched:
-    """Have warn rules counted when the batch is written."""
+def watch(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -> Watched:
+    """Have warn rules counted when the batch is written, on rows as the table will hold them."""
     warned = [rule for rule in known.declared.values() if rule.on_violation is Action.WARN]
     if not warned:
         return Watched(df)
-    there = {name.lower() for name in df.columns}
+    table = Definition(asked.table, session.table(asked.table.sql).schema, known.properties)
+    seen = seen_by(session, df, table, widening=asked.evolves, computing=False)
+    values = {name.lower(): sql for name, sql in seen.columns.items() if sql != quote(name)}
+    there = {name.lower() for name in seen.columns} - seen.missing
     metrics, rules = [], {}
     for number, rule in enumerate(warned):
         lacking = [
@@ -62,8 +68,9 @@ def watch(df: DataFrame, asked: Request, known: Survey) -> Watched:
             )
             continue
         metric = f"m{number}"
-        broken = BatchRule(rule.name, rule.expression, rule.on_violation, False).broken
-        metrics.append(expr(f"count_if({broken})").alias(metric))
+        metrics.append(
+            expr(f"count_if(({condition(rule.expression).over(values)}) IS NOT TRUE)").alias(metric)
+        )
         rules[metric] = rule.name
     if not metrics:
         return Watched(df)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from pyspark.sql import DataFrame
 
+from deltacheck.delta.commit import USER_METADATA
 from deltacheck.delta.failures import EngineFailure, violation_of
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.errors import BatchQuarantined, UsageError
-from deltacheck.writing.once import find_commit, standing
+from deltacheck.writing.once import earlier, find_commit, standing
 from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import Errand, deliver_as_is, new_attempt, repeated, route
@@ -78,8 +80,9 @@ def write(
             quarantined.
         create: Whether to make a table that is not there.
         job: A name for the job, kept with quarantined rows and in the table's history.
-        on_quarantine: Called with the result after rows have been quarantined; what it raises
-            is raised.
+        on_quarantine: Called with the result after rows have been quarantined, and again where a
+            batch is ``repeated``: whoever was to call it first may have died. What it raises is
+            raised.
 
     Returns:
         What became of the batch.
@@ -131,12 +134,15 @@ def perform(df: DataFrame, asked: Request) -> WriteResult:
     """
     check_frame(df, asked)
     session = df.sparkSession
+    if asked.user_metadata is None:
+        # The option that carries our tag would hide what the session says.
+        asked = replace(asked, user_metadata=session.conf.get(USER_METADATA, None))
     with quiet_query_loggers():
         known = survey(session, asked)
         if known.exists:
             _check_kept(df, asked)
         result = _perform(Errand(session, df, asked, known, new_attempt()))
-    if not known.exists:
+    if not known.exists and (asked.batch is not None or result.route != "batch"):
         log.warning("%s was not there and has been made; no rule guards it yet", asked.table)
     tell(result, asked)
     return result
@@ -145,8 +151,14 @@ def perform(df: DataFrame, asked: Request) -> WriteResult:
 def _perform(errand: Errand) -> WriteResult:
     asked, known = errand.asked, errand.known
     if looks_first(asked, known):
-        return route(errand)
-    watched = watch(errand.df, asked, known)
+        stand = None
+        if asked.batch is not None and known.exists:
+            # What was decided stays decided, whatever rows a retry would be judged by.
+            stand = earlier(errand.session, asked.table, asked.batch)
+            if stand.decision is not None:
+                return repeated(errand, stand)
+        return route(errand, stand=stand)
+    watched = watch(errand.session, errand.df, asked, known)
     refusal = None
     try:
         deliver_as_is(errand, watched.rows)
@@ -158,9 +170,12 @@ def _perform(errand: Errand) -> WriteResult:
     # Outside of the handler, so that no error of ours carries Delta's, which tells values.
     if refusal is not None:
         return route(errand, refusal)
-    if asked.batch is not None and find_commit(errand.session, asked.table, errand.attempt) is None:
-        stand = standing(errand.session, asked.table, asked.batch)
-        return route(errand, stand=stand) if stand.decision is None else repeated(errand, stand)
+    landed = None
+    if asked.batch is not None:
+        landed = find_commit(errand.session, asked.table, errand.attempt)
+        if landed is None:
+            stand = standing(errand.session, asked.table, asked.batch)
+            return route(errand, stand=stand) if stand.decision is None else repeated(errand, stand)
     return WriteResult(
         ok=True,
         table=str(asked.table),
@@ -169,6 +184,7 @@ def _perform(errand: Errand) -> WriteResult:
         batch_id=errand.tag().batch,
         _session=errand.session,
         _attempt=errand.attempt,
+        _landed=landed,
     )
 
 
@@ -190,7 +206,7 @@ def tell(result: WriteResult, asked: Request) -> None:
     """Log what became of a batch; call back where rows were quarantined."""
     counts = ", ".join(f"{rule}: {_rows(rows)}" for rule, rows in result.broken.items())
     counts = counts or f"{result.rule or 'a rule'}, which no row breaks by itself"
-    if result.repeated:
+    if result.repeated and not result.quarantined:
         return
     if result.quarantined:
         where = f"{_rows(result.quarantined)} in {result.quarantine}"

@@ -55,6 +55,7 @@ def test_an_upgrade_moves_enforces_and_tells(
     assert step["violators"] == {"false": 1, "null": 1}
     (table,) = ran.json["tables"]
     assert (table["before"], table["moved"], table["after"]) == (10, 2, 8)
+    assert any("were deleted" in n and "skipChangeCommits" in n for n in ran.json["notes"])
     assert rows(any_spark, orders) == 8
     assert rows(any_spark, f"{orders}_quarantine") == 2
     found = command("status", "--json", "--check", "--project", project)
@@ -89,6 +90,7 @@ def test_plan_counts_and_writes_nothing(
         assert ran.json["dry_run"] is True
         assert ran.json["steps"][0]["state"] == "planned"
         assert ran.json["tables"][0]["moved"] == 2
+        assert any("will be deleted" in n and "skipChangeCommits" in n for n in ran.json["notes"])
         (look,) = ran.json["outlook"]
         assert look["writers"][0]["operation"] in ("WRITE", "CREATE TABLE")
         assert "checkConstraints" in look["protocol"]

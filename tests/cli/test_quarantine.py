@@ -123,6 +123,23 @@ def test_nothing_is_done_without_the_consent_of_the_person_at_the_terminal(
     assert states(session, table) == {1: "discarded", 2: "held", 3: "released"}
 
 
+def test_every_command_can_be_narrowed_to_a_persons_rows(
+    session: SparkSession, table: str, project: Path
+) -> None:
+    """By --where; the condition is all that is said of them."""
+    mine = ("--where", "id = 3", "--json")
+    assert command("quarantine", "list", table, *mine).json["held"][0]["rows"] == 1
+    assert command("quarantine", "export", table, "mine.json", *mine).json["rows"] == 1
+    repair = ("--set", "amount = abs(amount)")
+    assert command("quarantine", "release", table, *repair, *mine).json["rows"] == 1
+    assert command("quarantine", "discard", table, "--reason", "test", *mine).json["rows"] == 0
+    done = command("quarantine", "purge", table, *mine)
+    assert (done.json["rows"], done.json["held"]) == (1, 0)
+    assert "VACUUM" in done.json["left_behind"]
+    assert states(session, table) == {1: "held", 2: "held"}
+    assert rows(session, table, "id") == {(3,): 1}
+
+
 def test_discard_and_purge_count_and_say_what_is_left(
     session: SparkSession, table: str, project: Path
 ) -> None:

@@ -221,6 +221,41 @@ def test_late_violators_are_under_the_same_gate(bench: Bench, orders: str) -> No
     assert bench.journal.unsettled == ()
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_while_the_copy_is_repaired(bench: Bench, orders: str, when: str) -> None:
+    """A violator came between copy and DELETE; the process dies as it puts the copy right."""
+    written = bench.rows(orders) + Counter({"(9, -9.0)": 1})
+    seen: list[str] = []
+
+    def act(number: int, now: str, what: str) -> None:
+        if (now, what) == BEFORE_DELETE and not seen:
+            seen.append(what)
+            bench.session.sql(f"INSERT INTO {orders} VALUES (9, -9.0)")
+        elif seen and (now, what) == (when, "orders_quarantine"):
+            raise Killed
+
+    with moments(act), pytest.raises(Killed):
+        bench.upgrade(positive(orders))
+    bench.upgrade(positive(orders))
+    assert_clean(bench, orders, written)
+
+
+def test_giving_up_says_what_was_moved_and_leaves_it_there(
+    bench: Bench, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A violator comes before each ALTER: two tries move what was there, then the run ends."""
+    monkeypatch.setattr(enforce, "TRIES", 2)
+
+    def always(number: int, when: str, what: str) -> None:
+        if (when, what) == BEFORE_ADD:
+            bench.session.sql(f"INSERT INTO {orders} VALUES (7, -7.0)")
+
+    with moments(always), pytest.raises(BusyTableError, match=r"4 rows were moved .* stay there"):
+        bench.upgrade(positive(orders))
+    assert bench.held(orders) == {"(2, -1.0)": 2, "(3, None)": 1, "(7, -7.0)": 1}
+    assert bench.rows(orders) == {"(1, 5.0)": 1, "(7, -7.0)": 1}
+
+
 @pytest.mark.slow
 def test_violators_that_come_with_the_delete_are_under_the_gate_too(
     bench: Bench, orders: str

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
+from pyspark.errors import PySparkException
+
+from deltacheck.errors import QuarantineError
 from deltacheck.revisions.recorder import Op
-from tests.migrate.bench import Bench, chain
+from tests.migrate.bench import Bench, chain, moments
 
 FUNCTIONS = [
     "split_part(s, '-', 1) = 'a'",
@@ -33,3 +39,65 @@ def test_functions_of_spark_that_delta_does_not_list(bench: Bench) -> None:
     result = bench.upgrade(history)
     assert {step.state for step in result.steps} == {"enforced"}
     assert bench.held(table) == Counter({"('c-d',)": 1})
+
+
+def two_tables(bench: Bench) -> tuple[str, str]:
+    """Two tables with one bad row each."""
+    first, second = (
+        bench.table(name, "id INT", "SELECT explode(array(1, -1))") for name in ("a", "b")
+    )
+    return first, second
+
+
+def test_a_quarantine_that_cannot_be_made_stops_the_run_before_any_table_is_touched(
+    bench: Bench, warehouse: Path
+) -> None:
+    """That of the second table: a file is where its folder would be."""
+    tables = two_tables(bench)
+    folder = warehouse / bench.database
+    (folder / "b_bad").write_text("in the way")
+    elsewhere = replace(bench.environment, quarantine=f"delta.`{folder}/{{table}}_bad`")
+    mine = Bench(bench.session, elsewhere, bench.database)
+
+    def upgrade(op: Op) -> None:
+        for table in tables:
+            op.add_check(table, "id_positive", "id > 0", gate="100%")
+
+    with pytest.raises(QuarantineError):
+        mine.upgrade(chain(upgrade))
+
+    for table in tables:
+        assert mine.rows(table) == Counter({"(1,)": 1, "(-1,)": 1})
+        assert mine.constraints(table) == {}
+    assert mine.held(tables[0]) == Counter()
+
+
+def test_a_quarantine_that_may_not_be_written_stops_the_run_before_any_table_is_touched(
+    bench: Bench,
+) -> None:
+    """That of the second table is there from an earlier run, and refuses every write now."""
+    tables = two_tables(bench)
+
+    def earlier(op: Op) -> None:
+        op.add_check(tables[1], "id_small", "id < 9", gate="100%")
+
+    def later(op: Op) -> None:
+        for table in tables:
+            op.add_check(table, "id_positive", "id > 0", gate="100%")
+
+    bench.session.sql(f"INSERT INTO {tables[1]} VALUES (9)")
+    bench.upgrade(chain(earlier))
+
+    def refuse(number: int, when: str, what: str) -> None:
+        if (when, what.split()[0]) == ("before", "b_quarantine"):
+            raise PySparkException("", errorClass="NO_RIGHTS", messageParameters={})
+
+    with moments(refuse), pytest.raises(QuarantineError, match="No row of any table was moved"):
+        bench.upgrade(chain(earlier, later))
+
+    for table in tables:
+        assert bench.rows(table) == Counter({"(1,)": 1, "(-1,)": 1})
+    assert bench.held(tables[0]) == Counter()
+    assert bench.journal.unsettled == ()
+    bench.upgrade(chain(earlier, later))
+    assert bench.held(tables[1]) == Counter({"(9,)": 1, "(-1,)": 1})

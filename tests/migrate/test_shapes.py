@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacheck.errors import AppendOnlyError
+from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.delta.session import settings
+from deltacheck.errors import AppendOnlyError, DeltacheckError
 from deltacheck.revisions.graph import History
 from deltacheck.revisions.recorder import Op
 from tests.migrate.bench import Bench, Killed, chain, kill_at, moments
@@ -252,6 +254,73 @@ def test_moves_what_the_rule_does_not_allow(bench: Bench, shape: Shape) -> None:
     assert result.tables[0].moved == shape.moved
     assert list(bench.constraints(table)) == ["good"]
     assert bench.upgrade(one_rule(table, shape.rule)).nothing_to_do
+
+
+@pytest.mark.parametrize("rule", ["at < TIMESTAMP'2025-01-01 00:00:00'", "d < DATE'2025-01-01'"])
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles"])
+def test_a_date_partition_generated_in_another_zone(bench: Bench, zone: str, rule: str) -> None:
+    """Its partitions are other days than those of the verdict; a filter by day would mislead."""
+    with settings(bench.session, {"spark.sql.session.timeZone": zone}):
+        table = bench.table(
+            "t",
+            "id INT, at TIMESTAMP, d DATE GENERATED ALWAYS AS (CAST(at AS DATE))",
+            "(id, at) VALUES (1, TIMESTAMP'2024-12-31 16:30:00Z'), "
+            "(2, TIMESTAMP'2025-01-01 03:30:00Z'), (3, TIMESTAMP'2024-06-01 00:00:00Z'), "
+            "(3, TIMESTAMP'2025-06-01 00:00:00Z'), (4, NULL)",
+            "PARTITIONED BY (d)",
+        )
+    before = bench.rows(table)
+    bench.upgrade(one_rule(table, rule))
+    assert bench.rows(table) + bench.held(table) == before
+    assert list(bench.constraints(table)) == ["good"]
+    if rule.startswith("d"):
+        assert bench.rows(table, f"id IN (SELECT id FROM {table} WHERE ({rule}) IS NOT TRUE)") == {}
+    assert bench.rows(table)
+    assert bench.held(table)
+
+
+def test_a_column_with_a_name_of_the_change_data_feed(bench: Bench) -> None:
+    """A table without the feed may have it; the quarantine must hold it all the same, also where
+    the session's defaults would give new tables a feed."""
+    table = bench.table("t", "id INT, _change_type STRING", "VALUES (1, 'a'), (-1, 'b')")
+    default = "spark.databricks.delta.properties.defaults.enableChangeDataFeed"
+    with settings(bench.session, {default: "true"}):
+        bench.upgrade(one_rule(table, "id > 0"))
+    assert (bench.rows(table), bench.held(table)) == ({"(1, 'a')": 1}, {"(-1, 'b')": 1})
+
+
+def test_a_table_that_has_no_columns(bench: Bench) -> None:
+    """Delta drops no last column, but a table may be made without any: no rule of it can hold,
+    which is said before a row of another table moves."""
+    table = bench.table("t", "id INT", "VALUES (1), (-1)", MAPPED.format("name"))
+    with pytest.raises(EngineFailure) as refused:
+        bench.session.sql(f"ALTER TABLE {table} DROP COLUMN id")
+    assert failure_of(refused.value).family == "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA"
+    empty = f"{bench.database}.empty"
+    bench.session.sql(f"CREATE TABLE {empty} USING delta")
+
+    def both(op: Op) -> None:
+        op.add_check(table, "good", "id > 0", gate="100%")
+        op.add_check(empty, "good", "id > 0", gate="100%")
+
+    with pytest.raises(DeltacheckError, match="empty"):
+        bench.upgrade(chain(both))
+    assert bench.rows(table) == Counter({"(1,)": 1, "(-1,)": 1})
+    assert bench.constraints(table) == {}
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_rule_means_the_same_whatever_the_callers_ansi_mode_is(bench: Bench, ansi: str) -> None:
+    """A cast that fails under ANSI mode is refused before a row moves, in either mode; one that
+    does not is judged alike."""
+    table = bench.table("t", "s STRING", "VALUES ('1'), ('x'), ('-1')")
+    before = bench.rows(table)
+    with settings(bench.session, {"spark.sql.ansi.enabled": ansi}):
+        with pytest.raises(DeltacheckError):
+            bench.upgrade(one_rule(table, "CAST(s AS INT) > 0"))
+        assert (bench.rows(table), bench.held(table)) == (before, Counter())
+        bench.upgrade(one_rule(table, "try_cast(s AS INT) > 0"))
+    assert (bench.rows(table), bench.held(table)) == ({"('1',)": 1}, {"('x',)": 1, "('-1',)": 1})
 
 
 @pytest.mark.slow

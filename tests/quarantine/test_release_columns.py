@@ -38,6 +38,27 @@ def test_a_value_of_an_older_type_goes_back_if_it_fits(spark: SparkSession, tabl
     assert rows(spark, table, "id, amount") == {(1, 5): 1, (2, 0): 1}
 
 
+def test_a_repair_to_null_does_not_bring_an_older_value_back(
+    spark: SparkSession, table: str
+) -> None:
+    """Kind of bug: the value of the older type was read where the repaired one was NULL."""
+    make_table(spark, table, "id BIGINT, amount STRING", {"some": "amount IS NOT NULL"})
+    hold(spark, table, "(1, '5'), (2, '7')", columns=("id", "amount"))
+    spark.sql(f"CREATE OR REPLACE TABLE {table} (id BIGINT, amount INT) USING delta")
+    done = quarantine.release(table, repairs=["amount = nullif(amount, 5)"], session=spark)
+    assert done.rows == 2
+    assert rows(spark, table, "id, amount") == {(1, None): 1, (2, 7): 1}
+
+
+def test_a_row_that_waits_for_its_type_keeps_its_reason(spark: SparkSession, table: str) -> None:
+    """It breaks no rule of today, and must still be found by the rule that it broke."""
+    make_table(spark, table, "id BIGINT, amount STRING", {"some": "amount > 'a'"})
+    hold(spark, table, "(1, 'a')", columns=("id", "amount"))
+    spark.sql(f"CREATE OR REPLACE TABLE {table} (id BIGINT, amount INT) USING delta")
+    assert quarantine.release(table, session=spark).unfit == 1
+    assert rows(spark, f"{table}_quarantine", "id, _deltacheck_rules[0]") == {(1, "some"): 1}
+
+
 def test_a_value_of_a_column_that_is_gone_stays_behind_and_is_counted(
     spark: SparkSession, table: str
 ) -> None:

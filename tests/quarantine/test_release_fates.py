@@ -70,6 +70,28 @@ def test_a_restore_that_undid_the_move_is_noticed(
     assert rows(any_spark, table) == {(1,): 1, (2,): 2}
 
 
+def test_a_restore_that_undid_a_release_leaves_the_only_copy_where_it_is(
+    spark: SparkSession, table: str, environment: Environment, project: Path
+) -> None:
+    """Released rows that the table has lost again are not purged with the others."""
+    name = TableName.parse(table)
+    upgrade(spark, environment, table, POSITIVE)
+    before = latest_version(spark, name)
+    quarantine.release(table, repairs=["amount = 1"], session=spark, project=project)
+    assert (
+        quarantine.purge(table, older_than="0d", dry_run=True, session=spark, project=project).rows
+        == 2
+    )
+    spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {before}")
+
+    with pytest.raises(QuarantineError, match="2 of these rows had been released"):
+        quarantine.purge(table, older_than="0d", session=spark, project=project)
+
+    assert rows(spark, f"{table}_quarantine") == {(2,): 2}
+    done = quarantine.purge(table, older_than="0d", held=True, session=spark, project=project)
+    assert done.rows == 2
+
+
 def test_a_restore_to_a_timestamp_is_noticed_by_what_it_brought_back(
     spark: SparkSession, table: str, environment: Environment
 ) -> None:
@@ -116,6 +138,13 @@ def test_rows_of_a_run_that_died_wait_until_it_is_settled(
         quarantine.release(
             table, repairs=["amount = 1"], append=True, session=spark, project=project
         )
+    # What settles the run may write them again: an erased row would come back.
+    for give_up in (
+        lambda: quarantine.discard(table, "test", session=spark, project=project),
+        lambda: quarantine.purge(table, older_than="0d", held=True, session=spark, project=project),
+    ):
+        with pytest.raises(QuarantineError, match="has not ended"):
+            give_up()
     assert rows(spark, table) == {(1,): 1, (2,): 2}
 
     upgrade(spark, environment, table, POSITIVE)

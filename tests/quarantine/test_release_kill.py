@@ -17,6 +17,7 @@ from deltacheck.delta import commit as door
 from deltacheck.delta.commit import Tag
 from deltacheck.errors import UsageError
 from deltacheck.names import TableName
+from deltacheck.quarantine import releasing
 from tests.harness.processes import start_python
 from tests.quarantine.held import hold, make_table, rows, states
 
@@ -29,12 +30,14 @@ class Killed(BaseException):
     """What nothing catches."""
 
 
-def at(monkeypatch: pytest.MonkeyPatch, step: str, when: str, what: Any) -> None:
-    """Do something before or after the first commit of a step of a release."""
+def at(
+    monkeypatch: pytest.MonkeyPatch, step: str, when: str, what: Any, table: str | None = None
+) -> None:
+    """Do something before or after the first commit of a step of a release, to a table."""
     done: list[str] = []
 
-    def moment(now: str, table: TableName | None, tag: Tag) -> None:
-        if (tag.step, now) == (step, when) and not done:
+    def moment(now: str, written: TableName | None, tag: Tag) -> None:
+        if (tag.step, now) == (step, when) and not done and table in (None, str(written)):
             done.append(now)
             what()
 
@@ -97,6 +100,80 @@ def test_a_claim_that_the_table_refuses_now_is_judged_anew(
     assert rows(spark, table, "id, amount") == {(100, 1): 2, (1, 50): 2}
     reasons = spark.sql(f"SELECT _deltacheck_rules FROM {table}_quarantine WHERE id = 2")
     assert [row[0] for row in reasons.collect()] == [["small"]]
+
+
+@pytest.mark.parametrize("place", ["table", "quarantine"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_while_a_refused_release_is_undone(
+    spark: SparkSession, database: str, monkeypatch: pytest.MonkeyPatch, when: str, place: str
+) -> None:
+    """The claim is fenced off, and its rows are held again, by whoever comes next.
+
+    Kind of bug: Delta skipped the append of a claim that had been fenced off, and its rows were
+    marked as released all the same.
+    """
+    table = f"{database}.orders"
+    lambdas = "TBLPROPERTIES ('delta.constraints.tagged' = 'exists(tags, t -> t = 1)')"
+    make_table(spark, table, "id INT, tags ARRAY<INT>", {}, lambdas)
+    hold(spark, table, "(1, array(2)), (2, array(1))", columns=("id", "tags"))
+    at(monkeypatch, "undo", when, kill, table if place == "table" else f"{table}_quarantine")
+    with pytest.raises(Killed):
+        quarantine.release(table, session=spark)
+    monkeypatch.undo()
+    assert set(states(spark, table).values()) == {"held"}
+
+    done = quarantine.release(table, where="id = 2", session=spark)
+
+    assert (done.rows, done.finished) == (1, 0)
+    assert rows(spark, table) == {(2,): 1}
+    assert states(spark, table) == {1: "held", 2: "released"}
+
+
+@pytest.mark.parametrize("landed", [False, True])
+def test_a_release_that_nobody_remembers_is_not_guessed_about(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    """Delta skips its append, and the history no longer says why: a person looks and says."""
+    at(monkeypatch, "append", "after", kill)
+    with pytest.raises(Killed):
+        quarantine.release(table, repairs=REPAIR, session=spark)
+    monkeypatch.undo()
+    before = rows(spark, table, "id, amount")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releasing, "history", lambda *_, **__: [])
+        with pytest.raises(releasing.ForgottenError, match="no longer says") as raised:
+            quarantine.release(table, session=spark)
+        claim = str(raised.value).split()[2]
+        assert set(states(spark, table).values()) == {"held"}
+        if landed:
+            quarantine.release(table, resume=claim, action=lambda _: None, session=spark)
+        else:
+            quarantine.release(table, resume=claim, append=True, session=spark)
+
+    assert rows(spark, table, "id, amount") == before
+    state = "released" if landed else "held"
+    assert states(spark, table) == {1: state, 2: state, 3: "held"}
+
+
+def test_a_release_by_append_is_not_resumed_by_an_action(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are in the table already: the action would write them again."""
+    at(monkeypatch, "append", "after", kill)
+    with pytest.raises(Killed):
+        quarantine.release(table, repairs=REPAIR, session=spark)
+    monkeypatch.undo()
+    held = spark.sql(f"SELECT DISTINCT _deltacheck_release AS r FROM {table}_quarantine")
+    (claim,) = [row["r"] for row in held.collect() if row["r"]]
+    called: list[DataFrame] = []
+
+    with pytest.raises(UsageError, match="was by an append"):
+        quarantine.release(table, resume=claim, action=called.append, session=spark)
+    done = quarantine.release(table, resume=claim, session=spark)
+
+    assert (done.rows, called) == (3, [])
+    assert rows(spark, table, "id, amount") == {(100, 1): 2, (1, 50): 2, (2, 60): 1}
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -69,10 +69,19 @@ def drawn(session: SparkSession, first: int, seed: int, *, clean: bool = False) 
 class Straggler:
     """A write in a thread of its own, held before its commit number ``hold``.
 
-    Once it may go on it makes that commit, if Delta lets it, and dies.
+    Once it may go on it makes that commit, if Delta lets it, and dies, unless it is to live on.
     """
 
-    def __init__(self, patch: pytest.MonkeyPatch, hold: int, work: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        hold: int,
+        work: Callable[[], object],
+        *,
+        dies: bool = True,
+    ) -> None:
+        self.died_of: BaseException | None = None
+        self._dies = dies
         self._go, self.waits = threading.Event(), threading.Event()
         self._hold, self._commits = hold, 0
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
@@ -84,7 +93,7 @@ class Straggler:
         try:
             work()
         except BaseException as error:  # noqa: BLE001  (it dies in whatever way it does)
-            self.died_of: BaseException | None = error
+            self.died_of = error
         finally:
             self.waits.set()
 
@@ -96,11 +105,11 @@ class Straggler:
                 self.waits.set()
                 assert self._go.wait(300)
             self._commits += 1
-        elif self._commits > self._hold:
+        elif self._dies and self._commits > self._hold:
             raise Killed
 
     def go_on(self) -> None:
-        """Let it make its commit and die."""
+        """Let it make its commit, and wait for its end."""
         self._go.set()
         self._thread.join(300)
         assert not self._thread.is_alive()

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import deltacheck
 from deltacheck.delta.table import history
 from deltacheck.names import TableName
-from tests.writing.batches import good, make_table, mixed, plain_append, record, versions
+from tests.writing.batches import batch, good, make_table, mixed, plain_append, record, versions
 
 WARNINGS = {
     "id_small": {"check": "id < 2", "on_violation": "warn"},
@@ -117,6 +117,40 @@ def test_counts_of_warn_rules_ride_along(any_spark: SparkSession, database: str)
         result = deltacheck.write(rows, table)
         assert (result.ok, result.route, result.broken) == (True, "clean", broken)
     assert versions(any_spark, table) == 4
+
+
+def test_warnings_look_at_rows_as_the_table_will_hold_them(
+    spark: SparkSession, database: str
+) -> None:
+    """A text is read as the column's type, '' in a partition is NULL, a lacking field is NULL:
+    nothing that plain Delta accepts fails for a warning."""
+    columns = "amount DOUBLE, part STRING, place STRUCT<zip: INT, town: STRING>"
+    table = make_table(spark, f"{database}.t", columns, {}, "PARTITIONED BY (part)")
+    rules = {
+        "small": "amount < 5",
+        "part_there": "part IS NOT NULL",
+        "town_there": "place.town IS NOT NULL",
+    }
+    record(spark, table, {n: {"check": r, "on_violation": "warn"} for n, r in rules.items()})
+    rows = batch(
+        spark,
+        "('5.5', '', named_struct('zip', 1))",
+        "('1e0', 'x', named_struct('zip', 2))",
+        columns="amount, part, place",
+    )
+    result = deltacheck.write(rows, table)
+    assert (result.route, result.written) == ("clean", 2)
+    assert result.broken == {"small": 1, "part_there": 1, "town_there": 2}
+
+
+def test_warnings_are_counted_in_every_mode(spark: SparkSession, database: str) -> None:
+    """Also where an overwrite replaces everything, some rows or the batch's partitions."""
+    table = make_table(spark, f"{database}.orders", rules={}, more="PARTITIONED BY (status)")
+    record(spark, table, WARNINGS)
+    dynamic = {"partitionOverwriteMode": "dynamic"}
+    for asked in ({}, {"replace_where": "id > 0"}, {"options": dynamic}):
+        result = deltacheck.write(good(spark), table, "overwrite", **asked)
+        assert (result.route, result.broken) == ("clean", {"id_small": 1})
 
 
 def test_an_empty_batch_breaks_no_warning(spark: SparkSession, database: str) -> None:

@@ -206,6 +206,16 @@ def test_a_violation_is_found_in_the_causes_of_an_error(spark: SparkSession, dat
     assert violation_of(error) == Violation("amount_positive")
 
 
+def test_a_not_null_is_told_by_the_name_of_its_rule(any_spark: SparkSession, database: str) -> None:
+    """As declared where that is recorded, else by a clear name of its own."""
+    table = make_table(any_spark, f"{database}.n", "id INT NOT NULL, amount INT", {})
+    bad = batch(any_spark, "(CAST(NULL AS INT), 1)", columns="id, amount")
+    for name in ("id_not_null", "id_there"):
+        result = deltacheck.write(bad, table)
+        assert (result.rule, result.broken) == (name, {name: 1})
+        record(any_spark, table, {"id_there": {"not_null": "id"}})
+
+
 CHECK = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
 NOT_NULL = "DELTA_NOT_NULL_CONSTRAINT_VIOLATED"
 

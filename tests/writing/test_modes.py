@@ -12,7 +12,7 @@ import deltacheck
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.table import read_table
 from deltacheck.names import TableName
-from tests.writing.batches import batch, held, ids, make_table, record
+from tests.writing.batches import batch, held, ids, make_table, record, versions
 
 COLUMNS = "id INT NOT NULL, amount INT, part STRING"
 NAMES = "id, amount, part"
@@ -111,6 +111,17 @@ def test_an_overwrite_with_an_id_happens_once(spark: SparkSession, database: str
     assert held(spark, table) == {2: ["amount_positive"]}
 
 
+def test_rows_that_an_overwrite_copies_are_not_counted_as_written(
+    spark: SparkSession, database: str
+) -> None:
+    """Delta counts the whole of each file that it writes anew."""
+    table = make_table(spark, f"{database}.t", COLUMNS, {})
+    rows = batch(spark, "(1, 1, 'x')", "(2, 1, 'x')", "(3, 1, 'x')", columns=NAMES).coalesce(1)
+    deltacheck.write(rows, table)
+    result = deltacheck.write(rows.where("id = 1"), table, "overwrite", replace_where="id = 1")
+    assert (result.written, ids(spark, table)) == (1, [1, 2, 3])
+
+
 class TestReplace:
     """``mode="replace"``: for tables that are rebuilt each night."""
 
@@ -123,10 +134,12 @@ class TestReplace:
         wide = batch(
             any_spark, "(7, 'x', 7, 'new')", "(8, 'y', 8, 'new')", columns="id, part, amount, more"
         )
+        before = versions(any_spark, table)
         for _ in range(3):
             result = deltacheck.write(wide, table, "replace")
             assert (result.ok, result.route, result.written) == (True, "clean", 2)
 
+        assert versions(any_spark, table) == before + 3
         after = read_table(any_spark, name)
         assert {n: "".join(e.split()) for n, e in after.constraints.items()} == {
             "amount_positive": "amount>0",

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import deltacheck
-from deltacheck.delta.table import history
+from deltacheck.delta import commit as door
+from deltacheck.delta.commit import Tag
+from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.table import Definition, history
 from deltacheck.names import TableName
-from deltacheck.writing import once
+from deltacheck.writing import judge, once
+from deltacheck.writing.judge import BatchRule, batch_rules
 from deltacheck.writing.once import job_batch, stream_batch
+from deltacheck.writing.survey import Survey
 from tests.writing.batches import (
     everywhere,
     good,
@@ -20,6 +27,7 @@ from tests.writing.batches import (
     ids,
     make_table,
     mixed,
+    plain_append,
     union_of,
     versions,
 )
@@ -120,6 +128,183 @@ def test_ids_of_jobs_and_streams_do_not_meet() -> None:
     """Nor do two streams'."""
     apps = {job_batch("orders/1").app, stream_batch("orders", 1).app, stream_batch("o", 1).app}
     assert len(apps) == 3
+
+
+def test_what_was_decided_stays_decided_whatever_a_retry_would_be_judged_by(
+    spark: SparkSession, table: str
+) -> None:
+    """A rule of the batch's own is looked at before the write: the log is asked first."""
+    rules = {"few": {"check": "id < 9", "on_violation": "fail"}}
+    deltacheck.write(good(spark), table, batch_id="a", rules=rules)
+    again = deltacheck.write(drawn(spark, 100, 1), table, batch_id="a", rules=rules)
+    assert (again.repeated, again.route) == (True, "clean")
+    with pytest.raises(deltacheck.FailRuleError):
+        deltacheck.write(drawn(spark, 100, 1), table, batch_id="b", rules=rules)
+    assert everywhere(spark, table) == union_of([1, 2])
+
+
+def test_a_table_made_anew_loses_no_row_to_the_memory_of_its_quarantine(
+    spark: SparkSession, table: str
+) -> None:
+    """The quarantine's log has the batch's id, so Delta would skip its rows in silence."""
+    deltacheck.write(mixed(spark), table, "append", "rows", batch_id="a")
+    spark.sql(f"DROP TABLE {table}")
+    make_table(spark, table)
+
+    with pytest.raises(deltacheck.BatchError, match="the table was made anew"):
+        deltacheck.write(drawn(spark, 100, 1), table, "append", "rows", batch_id="a")
+    assert ids(spark, table) == []
+    deltacheck.write(drawn(spark, 100, 1), table, "append", "rows", batch_id="a2")
+
+    assert everywhere(spark, table) == union_of([3, 4], range(100, 100 + ROWS))
+
+
+def test_clearing_up_after_a_dead_attempt_takes_nobody_elses_rows(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guarded write may have used the same id."""
+    deltacheck.guard(mixed(spark), table, lambda rows: plain_append(rows, table), batch_id="a")
+    with moments(monkeypatch, kill_at=5):
+        deltacheck.write(drawn(spark, 100, 1), table, "append", "rows", batch_id="a")
+    deltacheck.write(drawn(spark, 100, 2), table, "append", "rows", batch_id="a")
+    assert everywhere(spark, table) == union_of(range(1, 5), range(100, 100 + ROWS))
+
+
+def test_a_jobs_id_that_looks_like_a_streams_batch_is_not_taken_for_one(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for the same batch, nor for a later one of a stream that was started anew."""
+    for batch_id in ("orders/1", "orders/20261130"):
+        deltacheck.write(good(spark), table, batch_id=batch_id)
+    stream = deltacheck.foreach_batch(table, query="orders", route="rows")
+    with moments(monkeypatch, kill_at=5):
+        stream(drawn(spark, 100, 1), 1)
+    stream(drawn(spark, 100, 2), 1)
+    assert everywhere(spark, table) == union_of([1, 2], [1, 2], range(100, 100 + ROWS))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_rows_that_delta_refuses_although_they_were_judged_good(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    """The batch goes to quarantine whole, once, and a retry says so."""
+
+    def fewer(known: Survey, found: Definition | None) -> tuple[BatchRule, ...]:
+        return tuple(r for r in batch_rules(known, found) if r.name != "status_known")
+
+    monkeypatch.setattr(judge, "batch_rules", fewer)
+    for repeated in (False, True):
+        result = deltacheck.write(mixed(spark), table, route=route, batch_id="a")  # type: ignore[arg-type]
+        assert (result.ok, result.quarantined, result.repeated) == (False, 4, repeated)
+    assert ids(spark, table) == []
+    assert set(held(spark, table)) == {1, 2, 3, 4}
+
+
+def test_a_table_that_is_not_there_is_made_once(
+    spark: SparkSession, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With bad rows by rules of the batch's own; killed at each moment of the first write."""
+    rules = {"amount_positive": "amount > 0"}
+    for kill_at in (None, *range(8)):
+        name = f"{database}.made_{kill_at}"
+
+        def write(name: str = name) -> deltacheck.WriteResult:
+            return deltacheck.write(mixed(spark), name, "append", "rows", batch_id="a", rules=rules)
+
+        with moments(monkeypatch, kill_at):
+            write()
+        again = write()
+        assert again.repeated or kill_at is not None
+        assert everywhere(spark, name) == union_of(range(1, 5))
+        assert write().repeated
+
+
+def test_a_quarantine_that_fails_in_the_midst_leaves_nothing_behind(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta's refusal is raised, with the quarantine's failure as its cause; a retry is free."""
+
+    def moment(when: str, at: TableName | None, tag: Tag) -> None:
+        if (when, str(at), tag.step) == ("before", f"{table}_quarantine", once.ROWS):
+            raise PySparkException("", errorClass="NO_SPACE_LEFT", messageParameters={})
+
+    for number in (None, "a"):
+        with monkeypatch.context() as here:
+            here.setattr(door, "moment", moment)
+            with pytest.raises(EngineFailure) as raised:
+                deltacheck.write(mixed(spark), table, "append", "rows", batch_id=number)
+        cause = raised.value.__cause__
+        assert isinstance(cause, deltacheck.QuarantineError)
+        assert "NO_SPACE_LEFT" in str(cause)
+        assert everywhere(spark, table) == union_of()
+
+    deltacheck.write(mixed(spark), table, "append", "rows", batch_id="a")
+    assert everywhere(spark, table) == union_of(range(1, 5))
+
+
+def test_whoever_is_to_be_told_is_told_by_the_retry_too(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first write may have died between its last commit and the call."""
+    told: list[deltacheck.WriteResult] = []
+    with moments(monkeypatch, kill_at=7):
+        deltacheck.write(mixed(spark), table, batch_id="a", on_quarantine=told.append)
+    assert told == []
+    result = deltacheck.write(mixed(spark), table, batch_id="a", on_quarantine=told.append)
+    assert told == [result]
+    assert (result.repeated, result.quarantined) == (True, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["overwrite", "replace"])
+def test_a_replacing_write_killed_at_any_moment_is_completed_by_a_retry(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """What was there before is replaced by one evaluation of the batch, and held once."""
+    for kill_at in itertools.count():
+        first, batch_id = (kill_at + 1) * 100, f"killed {kill_at}"
+
+        def write(seed: int, first: int = first, batch_id: str = batch_id) -> None:
+            rows = drawn(spark, first, seed)
+            deltacheck.write(rows, table, mode, "rows", batch_id=batch_id)  # type: ignore[arg-type]
+
+        with moments(monkeypatch, kill_at) as watched:
+            write(kill_at)
+        write(kill_at + 1)
+        mine = Counter(
+            {one: n for one, n in everywhere(spark, table).items() if first <= one < first + ROWS}
+        )
+        assert mine == union_of(range(first, first + ROWS)), watched.seen
+        assert min(ids(spark, table)) >= first, "what was to be replaced is there"
+        if kill_at == len(watched.seen):
+            break
+    assert kill_at >= 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("hold", range(4), ids=["plain", "begin", "quarantine", "decision"])
+def test_a_slow_attempt_that_lives_on_gives_way_to_a_quick_one(
+    spark: SparkSession, table: str, hold: int, route: str
+) -> None:
+    """It finds that the other has won, and tells what became of the batch."""
+    deltacheck.write(mixed(spark), table, route="rows")
+    expected = everywhere(spark, table) + union_of(range(100, 100 + ROWS))
+    told: list[deltacheck.WriteResult] = []
+
+    def slow() -> None:
+        rows = drawn(spark, 100, 1)
+        told.append(deltacheck.write(rows, table, route=route, batch_id="late"))  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        straggler = Straggler(patch, hold, slow, dies=False)
+        quick = deltacheck.write(drawn(spark, 100, 2), table, route=route, batch_id="late")  # type: ignore[arg-type]
+        straggler.go_on()
+
+    assert everywhere(spark, table) == expected
+    assert straggler.died_of is None
+    assert (quick.repeated, told[0].repeated) == (False, True)
+    assert told[0].quarantined == quick.quarantined
 
 
 @pytest.mark.slow

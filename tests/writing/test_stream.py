@@ -138,11 +138,19 @@ def test_strict_stops_the_stream_and_a_restart_goes_on_with_the_next_batch(
     assert everywhere(spark, table) == source.rows
 
 
-def test_a_batch_of_a_stream_can_be_written_by_hand(spark: SparkSession, table: str) -> None:
+def test_a_batch_of_a_stream_can_be_written_by_hand(
+    spark: SparkSession, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """What ``foreachBatch`` calls is a function of a batch and its number."""
     writer = deltacheck.foreach_batch(table, query="orders", route="rows", job="nightly")
-    for rows in (mixed(spark), good(spark)):
-        writer(rows, 7)
+    with caplog.at_level("INFO", "deltacheck"):
+        for rows in (mixed(spark), good(spark)):
+            writer(rows, 7)
+    assert (
+        "batch orders/7 took the route rows; 2 rows written, 2 quarantined, 0 dropped; rules "
+        "broken: {'amount_positive': 2, 'status_known': 1}; Delta named " in caplog.text
+    )
+    assert "batch orders/7 had been written before; 2 rows written" in caplog.text
     assert ids(spark, table) == [1, 2]
     assert sorted(held(spark, table)) == [3, 4]
     assert history(spark, TableName.parse(table), limit=1)[0].tag["batch"] == "orders/7"

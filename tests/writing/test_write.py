@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
 
@@ -9,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import deltacheck
+from deltacheck.delta.commit import USER_METADATA
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import history, latest_version
 from deltacheck.names import TableName
@@ -47,6 +49,19 @@ class TestCleanBatches:
         assert last.user_metadata.startswith('{"mine":1,"deltacheck":{')
         assert not spark.catalog.tableExists(f"{table}_quarantine")
 
+    def test_what_the_session_says_of_commits_is_kept_beside_ours(
+        self, spark: SparkSession, table: str
+    ) -> None:
+        """The writer's option, in which our tag is, would hide the session's."""
+        spark.conf.set(USER_METADATA, "from the session")
+        try:
+            deltacheck.write(good(spark), table)
+        finally:
+            spark.conf.unset(USER_METADATA)
+        last = history(spark, TableName.parse(table), limit=1)[0]
+        assert json.loads(last.user_metadata or "")["user"] == "from the session"
+        assert last.tag["attempt"]
+
     def test_an_empty_batch_is_clean(self, spark: SparkSession, table: str) -> None:
         """Also where the rules are looked at first."""
         empty = good(spark).where("false")
@@ -79,6 +94,16 @@ class TestCleanBatches:
         assert (result.ok, result.written) == (True, 2)
         (message,) = [r.getMessage() for r in caplog.records if r.name == "deltacheck"]
         assert message == f"{database}.new was not there and has been made; no rule guards it yet"
+
+    def test_a_table_that_is_not_made_is_not_said_to_be(
+        self, spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Its first batch was quarantined whole, so there is no version either."""
+        table = f"{database}.new"
+        result = deltacheck.write(mixed(spark), table, rules={"amount_positive": "amount > 0"})
+        assert (result.ok, result.written, result.version) == (False, 0, None)
+        assert not spark.catalog.tableExists(table)
+        assert "has been made" not in caplog.text
 
     def test_a_table_that_is_not_there_can_be_refused(
         self, spark: SparkSession, database: str
