@@ -31,6 +31,7 @@ A caller catches the class that it can react to and reads attributes, never text
     ├── ViolationError              exit 4   bad rows and something says stop
     │   ├── GateError
     │   ├── FailRuleError
+    │   ├── CheckError
     │   └── BatchQuarantined
     ├── LockError                   exit 5   another run holds the lock, or this one lost it
     │   ├── LockHeldError
@@ -265,6 +266,15 @@ class FailRuleError(ViolationError):
     """Rows break a rule whose violators must not be quarantined; nothing was moved."""
 
     code = "fail_rule"
+
+
+class CheckError(ViolationError):
+    """A batch fails a check of batches that says stop; nothing was written or quarantined.
+
+    ``rule`` is the check's name.
+    """
+
+    code = "check"
 
 
 class BatchQuarantined(ViolationError):  # noqa: N818  (it tells what became of the batch)

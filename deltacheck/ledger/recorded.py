@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 
 from deltacheck.names import TableName, literal
+from deltacheck.rules.check_models import declaration_of
+from deltacheck.rules.given import checks_given
 from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
 
 PROPERTY = "deltacheck.rules"
@@ -28,6 +30,8 @@ def recorded_text(declared: TableRules, quarantine: TableName, ledger: str) -> s
     }
     if declared.gate is not None:
         value["gate"] = declared.gate.text
+    if declared.batch:
+        value["batch"] = {check.name: declaration_of(check) for check in declared.batch}
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -72,6 +76,7 @@ def read_recorded(table: TableName, properties: Mapping[str, str]) -> TableRules
             for entry in value["rules"]
         ),
         gate=_gate(value.get("gate")),
+        batch=checks_given(table, value.get("batch", {})),
     )
 
 

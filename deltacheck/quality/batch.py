@@ -178,6 +178,6 @@ def _limited(most: Gate, what: str, found: Figures) -> Outcome:
 def _also_in(test: Unique, within: Outcome, found: Figures, table: TableName) -> Outcome:
     if not found.taken:
         return within
-    taken = f"{found.taken:,} of {rows(found.rows)} have a {listed(test.columns)} of {table}"
+    taken = f"{listed(test.columns)} of {found.taken:,} of {rows(found.rows)} is in {table} already"
     message = f"{within.message}; {taken}" if found.failed else taken
     return Outcome("failed", message, found.rows, max(found.failed, found.taken))

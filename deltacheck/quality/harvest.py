@@ -67,6 +67,8 @@ def _batch(commit: Commit, constraints: frozenset[str] | None) -> Written | None
         return None
     told = tag.get("detail", {})
     output = int(commit.metrics.get("numOutputRows", 0))
+    # An overwrite of some rows of a file counts those too that it copies into a new one.
+    output -= int(commit.metrics.get("numCopiedRows", 0))
     quarantined, dropped = int(told.get("quarantined", 0)), int(told.get("dropped", 0))
     whole = told.get("route") == "batch"
     return Written(

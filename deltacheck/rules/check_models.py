@@ -490,6 +490,47 @@ def batch_check_of(
     )
 
 
+def declaration_of(check: BatchCheck) -> dict[str, object]:
+    """What would declare a check of a batch, as plain values that JSON can hold.
+
+    Names of tables stand as they were read, with no variable left in them.
+    """
+    told = True if check.kind == "not_empty" else _declared_test(check.test)
+    return {check.kind: told, "on_failure": check.on_failure.value}
+
+
+def _declared_test(test: BatchTest) -> object:
+    if isinstance(test, RowCount):
+        limits = {"min": test.least, "max": test.most}
+        return {key: rows for key, rows in limits.items() if rows is not None}
+    if isinstance(test, Unique):
+        return list(test.columns)
+    if isinstance(test, NullShare):
+        return {"column": test.column, "max": test.most.declared}
+    if isinstance(test, BrokenShare):
+        rule = {} if test.rule is None else {"rule": test.rule}
+        return {**rule, "max": test.most.declared}
+    if isinstance(test, Columns):
+        return dict(test.types)
+    if isinstance(test, Requires):
+        fresh = test.fresh
+        needed = {} if fresh is None else {"column": fresh.column, "max_age": fresh.max_age.text}
+        return {"table": str(test.table), **needed}
+    return _declared_reconcile(test)
+
+
+def _declared_reconcile(test: Reconcile) -> object:
+    compared: dict[str, object] = {
+        "measure": test.measure.text,
+        "tolerance": test.tolerance.text,
+    }
+    if test.other is None:
+        return {**compared, "figure": test.figure}
+    where = {} if test.other.where is None else {"where": test.other.where}
+    other = {"table": str(test.other.table), "measure": test.other.measure.text, **where}
+    return {**compared, "against": other}
+
+
 def _batch_test(kind: str, declared: BatchCheckDeclaration, name_table: NameTable) -> BatchTest:
     if declared.row_count is not None:
         return RowCount(declared.row_count.min, declared.row_count.max)

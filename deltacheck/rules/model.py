@@ -78,6 +78,11 @@ class Gate:
             return bad <= self.limit
         return bad <= self.limit * rows
 
+    @property
+    def declared(self) -> str:
+        """A text that ``parse`` reads as this gate."""
+        return str(self.limit) if isinstance(self.limit, int) else self.text
+
     def __str__(self) -> str:
         return self.text
 

@@ -27,9 +27,12 @@ class WriteResult:
         quarantine: Where bad rows are, or None where none were quarantined.
         quarantined: Rows that went to quarantine.
         dropped: Rows that were left out, since they broke a ``drop`` rule.
-        rule: The rule that Delta named, or None where it named none.
+        rule: The rule that Delta named, or the check for which the batch is quarantined; None
+            where there is neither.
         broken: Rule to the rows of the batch that broke it, warn rules included; only rules
             that were broken.
+        checks: Check of the batch as a whole to why it failed, for those that failed and did
+            not stop it.
         batch_id: The batch's id; None: writing this batch again would write it twice.
         repeated: Whether this id had been written before; this is what became of it then.
     """
@@ -42,6 +45,7 @@ class WriteResult:
     dropped: int = 0
     rule: str | None = None
     broken: Mapping[str, int] = field(default_factory=dict)
+    checks: Mapping[str, str] = field(default_factory=dict)
     batch_id: str | None = None
     repeated: bool = False
     _session: SparkSession | None = field(default=None, repr=False, compare=False)

@@ -190,6 +190,7 @@ def repeated(errand: Errand, stand: Standing) -> WriteResult:
         dropped=int(told.get("dropped", 0)),
         rule=told.get("rule"),
         broken=dict(told.get("broken", {})),
+        checks=dict(told.get("checks", {})),
         batch_id=batch.id,
         repeated=True,
         _session=errand.session,
@@ -416,6 +417,7 @@ def _result(errand: Errand, verdict: Verdict, place: Place | None) -> WriteResul
         dropped=0 if whole else counts.drop,
         rule=verdict.rule if fate != "clean" else None,
         broken=verdict.broken,
+        checks=verdict.failed,
         batch_id=errand.tag().batch,
         _session=errand.session,
         # A batch without an id that is quarantined whole leaves no commit in the table.
@@ -432,6 +434,7 @@ def _told(result: WriteResult) -> dict[str, object]:
         "quarantined": result.quarantined,
         "dropped": result.dropped,
         "broken": dict(result.broken),
+        "checks": dict(result.checks),
         "quarantine": result.quarantine,
         "rule": result.rule,
     }

@@ -23,6 +23,7 @@ from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.recorded import read_recorded, recorded_quarantine
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import quarantine_name
+from deltacheck.rules.checks import BatchCheck
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.files import read_rules
 from deltacheck.rules.model import Action, Gate, Rule, TableRules
@@ -43,6 +44,7 @@ class Survey:
         given: The keys of those.
         constraints: The table's CHECKs: name as stored to expression as stored.
         gate: The table's own gate for this write.
+        checks: The checks of a batch as a whole, those given with it among them.
     """
 
     exists: bool
@@ -52,6 +54,7 @@ class Survey:
     gate: Gate | None = None
     given: frozenset[str] = frozenset()
     constraints: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[BatchCheck, ...] = ()
 
     def enforces(self, rule: Rule) -> bool:
         """Whether a CHECK of the table is this rule."""
@@ -94,7 +97,13 @@ def survey(session: SparkSession, asked: Request) -> Survey:
             for key, value in told.items()
             if key.startswith(CONSTRAINT_PREFIX)
         },
+        checks=_checks(asked, declared),
     )
+
+
+def _checks(asked: Request, declared: TableRules | None) -> tuple[BatchCheck, ...]:
+    known = {} if declared is None else {check.name.lower(): check for check in declared.batch}
+    return tuple({**known, **asked.checks}.values())
 
 
 def read_properties(session: SparkSession, table: TableName) -> dict[str, str] | None:
@@ -129,8 +138,8 @@ def _properties(session: SparkSession, table: TableName) -> dict[str, str]:
 def looks_first(asked: Request, known: Survey) -> bool:
     """Whether a batch has to be judged before it is written, since Delta cannot refuse it.
 
-    That is so for a rule given with the batch that the table does not enforce, and for a
-    limit on rows that only a warning is for.
+    That is so for checks of the batch as a whole, for a rule given with the batch that the
+    table does not enforce, and for a limit on rows that only a warning is for.
     """
     given = any(
         rule.on_violation is not Action.WARN and not known.enforces(rule)
@@ -140,7 +149,7 @@ def looks_first(asked: Request, known: Survey) -> bool:
     limited = any(rule.gate is not None for rule in warnings)
     # Metrics cannot be observed on a write that makes a table.
     unobserved = bool(warnings) and (not known.exists or asked.mode == "replace")
-    return given or limited or unobserved
+    return bool(known.checks) or given or limited or unobserved
 
 
 def _project(table: TableName) -> tuple[TableRules | None, str | None]:

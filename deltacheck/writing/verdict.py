@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
@@ -21,6 +21,7 @@ from deltacheck.rules.model import Action, Gate
 from deltacheck.writing.judge import OUTSIDE, BatchRule, Ground, judged
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
+from deltacheck.writing.whole import check_whole
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class Verdict:
         rows: The pinned batch as it came, with the names of the rules that each row broke.
         fate: ``clean``: no row is bad; ``batch``: all rows go to quarantine; ``rows``: each
             goes where it belongs.
-        rule: The rule that Delta named, as declared, or None.
+        rule: The rule that Delta named, as declared, or the check for which the batch is
+            quarantined, or None.
+        failed: Check of the batch as a whole to why it failed, for those that did.
     """
 
     ground: Ground
@@ -73,6 +76,7 @@ class Verdict:
     counts: Counts
     fate: Literal["clean", "batch", "rows"]
     rule: str | None
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def good(self) -> DataFrame:
@@ -103,6 +107,7 @@ def reach_verdict(
     Raises:
         FailRuleError: A row breaks a ``fail`` rule.
         GateError: More rows are bad than a gate allows.
+        CheckError: The batch as a whole fails a check that says stop.
         PySparkException, Py4JJavaError: Delta's refusal, where it is a fault of the job and not
             of its rows; or what a rule raises that cannot be evaluated.
     """
@@ -113,8 +118,11 @@ def reach_verdict(
     if refusal is not None and _is_fault(refusal, base, counts):
         raise refusal.error
     _stop(pinned, base, asked, known, counts, rule)
+    whole = check_whole(pinned, asked, known)
+    if whole.quarantined_by is not None:
+        return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.failed)
     fate = _fate(base, asked, counts, rule)
-    return Verdict(base, pinned, counts, fate, rule)
+    return Verdict(base, pinned, counts, fate, rule, whole.failed)
 
 
 def judge_source(

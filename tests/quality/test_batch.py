@@ -76,13 +76,13 @@ SENTENCES: list[tuple[BatchTest, Figures, str, str]] = [
         Unique(("id",), in_table=True),
         Figures(rows=5, taken=2),
         "failed",
-        "2 of 5 rows have a id of shop.orders",
+        "id of 2 of 5 rows is in shop.orders already",
     ),
     (
         Unique(("id",), in_table=True),
         Figures(rows=5, failed=2, values=1, taken=4),
         "failed",
-        "2 of 5 rows share id with another (1 value); 4 of 5 rows have a id of shop.orders",
+        "2 of 5 rows share id with another (1 value); id of 4 of 5 rows is in shop.orders already",
     ),
     (Unique(("id",), in_table=True), Figures(rows=5), "passed", "id unique in 5 rows"),
 ]

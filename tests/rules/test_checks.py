@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
@@ -14,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from deltacheck.errors import DeclarationError
 from deltacheck.names import TableName
-from deltacheck.rules.check_models import BATCH_TESTS, TABLE_TESTS
+from deltacheck.rules.check_models import BATCH_TESTS, TABLE_TESTS, declaration_of
 from deltacheck.rules.checks import (
     BrokenShare,
     Columns,
@@ -30,6 +31,7 @@ from deltacheck.rules.checks import (
     Unique,
 )
 from deltacheck.rules.files import read_rules
+from deltacheck.rules.given import checks_given
 from deltacheck.rules.model import Gate, Origin, TableRules
 from deltacheck.rules.quantities import Age, Measure, Tolerance, Window
 from deltacheck.rules.schema import json_schema
@@ -182,6 +184,28 @@ def test_a_selection_narrows_checks_as_it_narrows_rules(tmp_path: Path) -> None:
     assert not Selection(tags=("daily",)).has_rule(declared, unique)
     assert Selection(owners=("logistics",)).has_rule(declared, enough)
     assert Selection(owners=("Sales",)).has_rule(declared, unique)
+
+
+def test_a_check_of_a_batch_can_be_declared_again_from_what_it_is(tmp_path: Path) -> None:
+    """As JSON, which is how a job on a cluster gets it."""
+    declared = read(tmp_path, ORDERS)
+    told = {one.name: declaration_of(one) for one in declared.batch}
+
+    again = checks_given(declared.table, json.loads(json.dumps(told)))
+
+    assert again == declared.batch
+
+
+def test_checks_given_from_python_are_read_like_those_of_files() -> None:
+    """With numbers as numbers; what is wrong is told with the check's name."""
+    found = checks_given(
+        "shop.orders",
+        {"some": {"row_count": {"min": 1}}, "few": {"null_share": {"column": "a", "max": 0}}},
+    )
+    assert [one.test for one in found] == [RowCount(least=1), NullShare("a", Gate.parse(0))]
+
+    with pytest.raises(DeclarationError, match="batch check 'some': unknown key 'row_cuont'"):
+        checks_given("shop.orders", {"some": {"row_cuont": {"min": 1}}})
 
 
 def check(*lines: str) -> str:
