@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacheck.ledger.quality_log import SCHEMA
-from deltacheck.rules.check_models import TABLE_TESTS
+from deltacheck.rules.check_models import BATCH_TESTS, TABLE_TESTS
 from deltacheck.rules.files import read_rules
 from tests.quality.conftest import yard
 from tests.quality.yard import Yard
@@ -16,17 +16,24 @@ from tests.quality.yard import Yard
 __all__ = ["yard"]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
-(DECLARED,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+TABLES, BATCHES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_the_file_of_the_page_has_every_kind_of_check(tmp_path: Path) -> None:
     """And the page says of each when it passes."""
-    (tmp_path / "orders.yml").write_text(DECLARED, encoding="utf-8")
+    (tmp_path / "orders.yml").write_text(TABLES, encoding="utf-8")
     (declared,) = read_rules(tmp_path).values()
 
     assert {check.kind for check in declared.checks} == set(TABLE_TESTS)
     table = PAGE.split("| test | passes when |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(TABLE_TESTS)
+
+
+def test_the_other_file_of_the_page_has_every_kind_of_check_of_a_batch(tmp_path: Path) -> None:
+    (tmp_path / "orders.yml").write_text(BATCHES, encoding="utf-8")
+    (declared,) = read_rules(tmp_path).values()
+
+    assert [check.kind for check in declared.batch] == list(BATCH_TESTS)
 
 
 def test_the_page_names_every_column_of_the_log() -> None:

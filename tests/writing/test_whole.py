@@ -100,7 +100,7 @@ def test_a_retry_that_sends_the_same_rows_again_is_stopped(spark: SparkSession, 
     message = stopped(spark, table, {"unique_in_table": "id"})
 
     assert again.repeated
-    assert f"2 of 2 rows have a id of {table}" in message
+    assert f"id of 2 of 2 rows is in {table} already" in message
     assert ids(spark, table) == [1, 2]
 
 
