@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         UsageError,
         ViolationError,
     )
+    from deltacheck.events import Event, off_event, on_event
     from deltacheck.migrate.api import baseline, downgrade, plan, session, stamp, status, upgrade
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
@@ -86,6 +87,7 @@ _HOMES = {
         "UsageError",
         "ViolationError",
     ),
+    "deltacheck.events": ("Event", "off_event", "on_event"),
     "deltacheck.rules.model": ("Action", "Gate", "Kind", "Rule", "TableRules"),
     "deltacheck.migrate.api": (
         "baseline",
@@ -121,6 +123,7 @@ __all__ = [
     "DeclarationError",
     "DeltacheckError",
     "EngineError",
+    "Event",
     "ExpressionError",
     "FailRuleError",
     "Gate",
@@ -153,6 +156,8 @@ __all__ = [
     "foreach_batch",
     "guard",
     "judge",
+    "off_event",
+    "on_event",
     "plan",
     "quality_log",
     "quarantine",

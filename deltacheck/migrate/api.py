@@ -28,6 +28,7 @@ from deltacheck.migrate.stamp import Stamped
 from deltacheck.migrate.stamp import stamp as record_stamp
 from deltacheck.migrate.status import Status, read_status
 from deltacheck.migrate.tasks import chosen_by, sql_text
+from deltacheck.migrate.telling import announce, stops_told
 from deltacheck.names import TableName
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.graph import History
@@ -117,6 +118,7 @@ def upgrade(
     """
     reviewed = None if plan is None else read_plan(Path(plan))
     asked = Selection(tuple(tables), tuple(tags), tuple(owners))
+    notify = load_project(project).notify
     with _staged(env, project, session, progress, asked) as stage:
         hold = (lambda _: None) if reviewed is None else held_to(reviewed, stage.history.revisions)
 
@@ -124,15 +126,18 @@ def upgrade(
             hold(found)
             review(found)
 
-        return run(
-            replace(stage, repair=repair),
-            target,
-            "upgrade",
-            dry_run=dry_run,
-            lock_timeout=lock_timeout,
-            deadline=deadline,
-            review=both,
-        )
+        with stops_told(stage.environment.name, stage.rules, notify):
+            result = run(
+                replace(stage, repair=repair),
+                target,
+                "upgrade",
+                dry_run=dry_run,
+                lock_timeout=lock_timeout,
+                deadline=deadline,
+                review=both,
+            )
+    announce(result, stage.rules, notify)
+    return result
 
 
 def downgrade(

@@ -11,9 +11,11 @@ from pyspark.sql.functions import col, lower
 from deltacheck.config import load_project
 from deltacheck.delta.session import open_session
 from deltacheck.errors import TableNotFoundError, UsageError
+from deltacheck.events import emit
 from deltacheck.ledger.journal import now
 from deltacheck.ledger.quality_log import BATCH, Line, log_frame
 from deltacheck.quality.check import run_checks
+from deltacheck.quality.events import events_of
 from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked
 from deltacheck.quarantine.holding import Progress, desk
@@ -60,7 +62,10 @@ def check(
             hint="Name tables as they are declared, or patterns such as shop.*.",
         )
     with desk(session, env, project, progress) as on:
-        return run_checks(on, environment, rules, selection)
+        checked = run_checks(on, environment, rules, selection)
+    for event in events_of(checked):
+        emit(event, found.notify)
+    return checked
 
 
 def quality_log(

@@ -36,6 +36,7 @@ from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import check_names, labels_of, new_attempt, quarantine_place, send
 from deltacheck.writing.seen import AS_IT_CAME
 from deltacheck.writing.survey import Survey, survey
+from deltacheck.writing.telling import stops_told
 from deltacheck.writing.verdict import Refusal, Verdict, judge_source, named_rule
 from deltacheck.writing.write import quarantined_error, tell
 
@@ -130,17 +131,21 @@ def guard(
             table=table,
         )
     check_frame(df, asked)
-    result = _guarded(df, asked, action)
-    tell(result, asked)
+    with quiet_query_loggers():
+        known = survey(df.sparkSession, asked)
+    with stops_told(asked, known):
+        result = _guarded(df, asked, known, action)
+    tell(result, asked, known)
     if asked.strict and not result.ok:
         raise quarantined_error(result)
     return result
 
 
-def _guarded(df: DataFrame, asked: Request, action: Callable[[DataFrame], Any]) -> WriteResult:
+def _guarded(
+    df: DataFrame, asked: Request, known: Survey, action: Callable[[DataFrame], Any]
+) -> WriteResult:
     session = df.sparkSession
     with quiet_query_loggers():
-        known = survey(session, asked)
         _check_rules(asked, known)
         if (earlier := _earlier(session, asked, known)) is not None:
             return earlier

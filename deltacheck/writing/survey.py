@@ -20,6 +20,7 @@ from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import CONSTRAINT_PREFIX, table_problem
 from deltacheck.delta.warehouse import register
 from deltacheck.errors import TableNotFoundError
+from deltacheck.events import Notify
 from deltacheck.ledger.recorded import read_recorded, recorded_quarantine
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import quarantine_name
@@ -45,6 +46,9 @@ class Survey:
         constraints: The table's CHECKs: name as stored to expression as stored.
         gate: The table's own gate for this write.
         checks: The checks of a batch as a whole, those given with it among them.
+        owner: Who answers for the table.
+        environment: The environment, where a project is configured.
+        notify: Where that project wants events told.
     """
 
     exists: bool
@@ -55,6 +59,9 @@ class Survey:
     given: frozenset[str] = frozenset()
     constraints: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[BatchCheck, ...] = ()
+    owner: str = ""
+    environment: str | None = None
+    notify: Notify | None = None
 
     def enforces(self, rule: Rule) -> bool:
         """Whether a CHECK of the table is this rule."""
@@ -79,12 +86,12 @@ def survey(session: SparkSession, asked: Request) -> Survey:
             table=str(asked.table),
         )
     told = properties or {}
-    project, pattern = _project(asked.table)
-    declared = project or read_recorded(asked.table, told)
+    project = _project(asked.table)
+    declared = project.rules or read_recorded(asked.table, told)
     rules = {} if declared is None else {rule.key: rule for rule in declared.rules}
     place = asked.quarantine
-    if place is None and pattern is not None:
-        place = quarantine_name(asked.table, pattern)
+    if place is None and project.quarantine is not None:
+        place = quarantine_name(asked.table, project.quarantine)
     return Survey(
         exists=properties is not None,
         properties=told,
@@ -98,6 +105,9 @@ def survey(session: SparkSession, asked: Request) -> Survey:
             if key.startswith(CONSTRAINT_PREFIX)
         },
         checks=_checks(asked, declared),
+        owner="" if declared is None else declared.owner,
+        environment=project.environment,
+        notify=project.notify,
     )
 
 
@@ -152,10 +162,24 @@ def looks_first(asked: Request, known: Survey) -> bool:
     return bool(known.checks) or given or limited or unobserved
 
 
-def _project(table: TableName) -> tuple[TableRules | None, str | None]:
+@dataclass(frozen=True)
+class _Project:
+    """What a project says of a table; nothing where none is configured.
+
+    Attributes:
+        quarantine: The pattern of quarantines' names.
+    """
+
+    rules: TableRules | None = None
+    quarantine: str | None = None
+    environment: str | None = None
+    notify: Notify | None = None
+
+
+def _project(table: TableName) -> _Project:
     folder = Path(os.environ.get(PROJECT_VARIABLE) or ".")
     if not _is_project(folder):
-        return None, None
+        return _Project()
     found = load_project(folder)
     environment = found.environment(os.environ.get(ENVIRONMENT_VARIABLE))
     rules = None
@@ -163,7 +187,7 @@ def _project(table: TableName) -> tuple[TableRules | None, str | None]:
         files = sorted((str(f), f.stat().st_mtime_ns) for f in found.constraints.rglob("*.y*ml"))
         known = _rules(found.constraints.resolve(), tuple(files), frozenset(os.environ.items()))
         rules = known.get(table)
-    return rules, environment.quarantine
+    return _Project(rules, environment.quarantine, environment.name, found.notify)
 
 
 def _is_project(folder: Path) -> bool:

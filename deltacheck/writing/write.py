@@ -21,7 +21,8 @@ from deltacheck.writing.once import earlier, find_commit, standing
 from deltacheck.writing.request import Figure, OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import Errand, deliver_as_is, new_attempt, repeated, route
-from deltacheck.writing.survey import looks_first, survey
+from deltacheck.writing.survey import Survey, looks_first, survey
+from deltacheck.writing.telling import announce, stops_told
 from deltacheck.writing.verdict import Refusal
 from deltacheck.writing.watch import watch
 from deltacheck.writing.whole import check_figures
@@ -152,10 +153,11 @@ def perform(df: DataFrame, asked: Request) -> WriteResult:
         check_figures(asked, known)
         if known.exists:
             _check_kept(df, asked)
-        result = _perform(Errand(session, df, asked, known, new_attempt()))
+        with stops_told(asked, known):
+            result = _perform(Errand(session, df, asked, known, new_attempt()))
     if not known.exists and (asked.batch is not None or result.route != "batch"):
         log.warning("%s was not there and has been made; no rule guards it yet", asked.table)
-    tell(result, asked)
+    tell(result, asked, known)
     return result
 
 
@@ -213,30 +215,36 @@ def _check_kept(df: DataFrame, asked: Request) -> None:
             )
 
 
-def tell(result: WriteResult, asked: Request) -> None:
-    """Log what became of a batch; call back where rows were quarantined."""
+def tell(result: WriteResult, asked: Request, known: Survey) -> None:
+    """Log what became of a batch, and tell those who want to know of it."""
+    message = _message(result)
+    if message is None:
+        return
+    log.warning("%s", message)
+    if result.quarantined and asked.on_quarantine is not None:
+        asked.on_quarantine(result)
+    announce(result, asked, known, message)
+
+
+def _message(result: WriteResult) -> str | None:
+    """What became of a batch; None: it was written as it came, or that was told before."""
     counts = ", ".join(f"{rule}: {_rows(rows)}" for rule, rows in result.broken.items())
     checks = "; ".join(f"{check}: {why}" for check, why in result.checks.items())
-    counts = "; ".join(filter(None, (counts, checks)))
-    counts = counts or f"{result.rule or 'a rule'}, which no row breaks by itself"
-    if result.repeated and not result.quarantined:
-        return
+    why = "; ".join(filter(None, (counts, checks)))
+    why = why or f"{result.rule or 'a rule'}, which no row breaks by itself"
     if result.quarantined:
-        where = f"{_rows(result.quarantined)} in {result.quarantine}"
-        if result.ok:
-            log.warning(
-                "%s: bad rows of a batch are quarantined, %s; %s", result.table, where, counts
-            )
-        else:
-            log.warning("%s: nothing of a batch is written, %s; %s", result.table, where, counts)
-        if asked.on_quarantine is not None:
-            asked.on_quarantine(result)
-    elif result.dropped:
-        log.warning(
-            "%s: a batch was written without %s; %s", result.table, _rows(result.dropped), counts
+        what = (
+            "bad rows of a batch are quarantined" if result.ok else "nothing of a batch is written"
         )
-    elif result.broken or result.checks:
-        log.warning("%s: a batch was written, with warnings; %s", result.table, counts)
+        where = f"{_rows(result.quarantined)} in {result.quarantine}"
+        return f"{result.table}: {what}, {where}; {why}"
+    if result.repeated:
+        return None
+    if result.dropped:
+        return f"{result.table}: a batch was written without {_rows(result.dropped)}; {why}"
+    if result.broken or result.checks:
+        return f"{result.table}: a batch was written, with warnings; {why}"
+    return None
 
 
 def quarantined_error(result: WriteResult) -> BatchQuarantined:

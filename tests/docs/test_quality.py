@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacheck.events import EVENT_KINDS
 from deltacheck.ledger.quality_log import SCHEMA
 from deltacheck.rules.check_models import BATCH_TESTS, TABLE_TESTS
 from deltacheck.rules.files import read_rules
@@ -34,6 +35,12 @@ def test_the_other_file_of_the_page_has_every_kind_of_check_of_a_batch(tmp_path:
     (declared,) = read_rules(tmp_path).values()
 
     assert [check.kind for check in declared.batch] == list(BATCH_TESTS)
+
+
+def test_the_page_names_every_event() -> None:
+    table = PAGE.split("| event | when |")[1].split("\n\n")[0]
+
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == EVENT_KINDS
 
 
 def test_the_page_names_every_column_of_the_log() -> None:
