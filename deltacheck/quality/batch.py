@@ -18,7 +18,7 @@ from deltacheck.quality.figures import Figures
 from deltacheck.quality.gather import gather
 from deltacheck.quality.judge import judge, outcome_of
 from deltacheck.quality.results import Outcome
-from deltacheck.quality.scan import ALL, wanted_of_batch
+from deltacheck.quality.scan import ALL, other_tables, wanted_of_batch
 from deltacheck.quality.words import listed, rows
 from deltacheck.rules.checks import (
     BatchCheck,
@@ -68,7 +68,8 @@ def check_batch(
             for check in checks
             for part in wanted_of_batch(check, source, table.sql if exists else None, rules)
         ]
-        found = gather(batch.sparkSession, table, parts)
+        others = [other for check in checks for other in other_tables(check.test)]
+        found = gather(batch.sparkSession, table, parts, others)
     results = []
     for check in checks:
         if isinstance(check.test, Columns):

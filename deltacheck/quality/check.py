@@ -35,7 +35,7 @@ from deltacheck.quality.groups import History, digest, judge_groups, shown_group
 from deltacheck.quality.judge import Held, judge_quarantine
 from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount
-from deltacheck.quality.scan import ALL, Wanted, violators, wanted
+from deltacheck.quality.scan import ALL, Wanted, other_tables, violators, wanted
 from deltacheck.quality.trend import Past
 from deltacheck.quarantine.holding import Desk, holding
 from deltacheck.quarantine.holding import Selection as Rows
@@ -118,7 +118,8 @@ def run_checks(
         base = Line(at, environment.name, str(name), CHECK, "", source=SOURCE, run=run)
         lines += unlogged(on.session, environment, rules[name], base)
         if asked.checks or asked.watched:
-            found = gather(on.session, name, asked.wanted())
+            others = [other for check in asked.checks for other in other_tables(check.test)]
+            found = gather(on.session, name, asked.wanted(), others)
             past = _history(on, environment, asked, at)
             for check in asked.checks:
                 result = _result(on, asked, check, found, past.get(check.name, {}), at)

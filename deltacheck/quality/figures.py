@@ -32,7 +32,7 @@ class Figures:
         value: What was measured; None: there was nothing to measure.
         other: What it is compared with; None: there was nothing to measure.
         latest: The newest of them.
-        undefined: Whether a measure is infinite or not a number.
+        undefined: Whether a measure is infinite or not a number, such as a sum of intervals.
     """
 
     rows: int = 0
@@ -57,10 +57,10 @@ class Figures:
                 known[role] = _time(value)
             elif role not in ("value", "other"):
                 known[role] = 0 if value is None else int(value)
-            elif value is not None and not math.isfinite(value):
-                known["undefined"] = True
-            elif value is not None:
+            elif isinstance(value, (int, float, Decimal)) and math.isfinite(value):
                 known[role] = Fraction(value)
+            elif value is not None:
+                known["undefined"] = True
         return replace(self, **known)
 
 

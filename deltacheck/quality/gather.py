@@ -5,13 +5,14 @@ What cannot be evaluated is told of the check that it concerns, and hides no oth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from deltacheck.delta.failures import EngineFailure, Failure, failure_of
 from deltacheck.delta.table import table_problem
+from deltacheck.delta.warehouse import register
 from deltacheck.names import TableName
 from deltacheck.quality.figures import Figures
 from deltacheck.quality.scan import MOST_GROUPS, Query, Wanted, figures, queries
@@ -30,12 +31,23 @@ class Gathered:
     problems: Mapping[str, str]
 
 
-def gather(session: SparkSession, table: TableName, parts: Sequence[Wanted]) -> Gathered:
+def gather(
+    session: SparkSession,
+    table: TableName,
+    parts: Sequence[Wanted],
+    others: Iterable[TableName] = (),
+) -> Gathered:
     """Find all that is wanted of a table, in as few passes as can be.
+
+    Args:
+        others: Tables that it is held against.
 
     Raises:
         TableError: The table, or one that it is compared with, cannot be read at all.
     """
+    for other in others:
+        # A local warehouse's table may be one that nobody has asked for in this process.
+        register(session, None, other)
     answers: list[tuple[Query, list[tuple[object, ...]]]] = []
     problems: dict[str, str] = {}
     waiting = list(queries(parts))

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from deltacheck.names import TableName
 from deltacheck.quality.figures import Figures, Found, Role
 from deltacheck.rules.checks import (
     BatchCheck,
+    BatchTest,
     BrokenShare,
     Freshness,
     NullShare,
@@ -22,6 +24,7 @@ from deltacheck.rules.checks import (
     Requires,
     RowCount,
     TableCheck,
+    TableTest,
     Trend,
     Unique,
 )
@@ -143,6 +146,15 @@ def violators(name: str, expression: str, source: str) -> Wanted:
     """
     broken = violator_predicate(parse_rule(expression))
     return Wanted(name, Pass(source), {"rows": "count(*)", "failed": f"count_if({broken})"})
+
+
+def other_tables(test: TableTest | BatchTest) -> tuple[TableName, ...]:
+    """The tables that a test holds its own against."""
+    if isinstance(test, (References, Requires)):
+        return (test.table,)
+    if isinstance(test, Reconcile) and test.other is not None:
+        return (test.other.table,)
+    return ()
 
 
 def wanted(check: TableCheck, source: str, rules: Mapping[str, str]) -> list[Wanted]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -189,6 +190,28 @@ def test_a_check_that_cannot_be_evaluated_fails_and_hides_no_other(yard: Yard) -
     assert "nowhere" in said["no_parent"]
     assert "CAST_INVALID_INPUT" in said["codes"]
     assert "secret-value" not in str(said)
+
+
+def test_another_table_that_nobody_asked_for_yet_is_found(yard: Yard, warehouse: Path) -> None:
+    """In a local warehouse a table is known by its folder."""
+    folder = warehouse / yard.database / "parents"
+    yard.session.sql("SELECT 1 AS id").write.format("delta").save(str(folder))
+    yard.table("id INT", "(1)", "(2)")
+    yard.declare("known: {references: {columns: id, table: @parents}}")
+
+    message = yard.results()["known"].outcome.message
+
+    assert message == f"1 of 2 rows have a id that {yard.database}.parents has not"
+
+
+def test_a_sum_that_is_no_number_agrees_with_nothing(yard: Yard) -> None:
+    yard.table("x DOUBLE, i INTERVAL DAY", "(double('NaN'), INTERVAL 1 DAY)")
+    yard.declare(
+        "nan: {trend: {measure: sum(x)}}",
+        "days: {trend: {measure: sum(i)}}",
+    )
+
+    assert yard.states() == {"nan": "failed", "days": "failed"}
 
 
 def test_too_many_groups_are_refused(yard: Yard) -> None:
