@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltacheck.migrate.status import Status
     from deltacheck.quality.api import check, quality_log
     from deltacheck.quality.results import Checked
+    from deltacheck.report.api import report
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
     from deltacheck.writing.guard import guard
     from deltacheck.writing.judge import judge
@@ -102,6 +103,7 @@ _HOMES = {
     "deltacheck.migrate.status": ("Status",),
     "deltacheck.quality.api": ("check", "quality_log"),
     "deltacheck.quality.results": ("Checked",),
+    "deltacheck.report.api": ("report",),
     "deltacheck.writing.guard": ("guard",),
     "deltacheck.writing.judge": ("judge",),
     "deltacheck.writing.result": ("WriteResult",),
@@ -161,6 +163,7 @@ __all__ = [
     "plan",
     "quality_log",
     "quarantine",
+    "report",
     "session",
     "stamp",
     "status",

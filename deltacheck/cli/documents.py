@@ -436,6 +436,65 @@ class CheckDocument(TypedDict):
     rules: list[CountedRuleDocument]
 
 
+class DayDocument(TypedDict):
+    """What happened to a table on one day, by UTC.
+
+    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed.
+    """
+
+    day: str
+    verdict: Literal["fine", "warned", "wrong"]
+    batches: int
+    rows: int
+    bad: int
+    failed: dict[str, int]
+    wrong: dict[str, str]
+    warned: dict[str, str]
+
+
+class LastCheckDocument(TypedDict):
+    """What a check said at its last run."""
+
+    check: str
+    state: str
+    message: str
+    at: str
+
+
+class TableReportDocument(TypedDict):
+    """What the report says of one table; ``ages`` and ``broken`` count quarantined rows."""
+
+    table: str
+    owners: list[str]
+    days: list[DayDocument]
+    checks: list[LastCheckDocument]
+    rules: dict[str, Literal["enforced", "pending", "drifted", "unmanaged", "warn"]]
+    held: int
+    oldest: Text
+    ages: dict[str, int]
+    broken: dict[str, int]
+
+
+class LastRunDocument(TypedDict):
+    """One run of upgrade or downgrade."""
+
+    run: str
+    command: str
+    state: Text
+    began: str
+    revisions: list[str]
+    tables: list[str]
+
+
+class ReportDocument(TypedDict):
+    """``report``: what came in, what was rejected, and what is wrong."""
+
+    environment: str
+    at: str
+    tables: list[TableReportDocument]
+    runs: list[LastRunDocument]
+
+
 class StampDocument(TypedDict):
     """``stamp``: what was recorded without being run."""
 
@@ -515,6 +574,7 @@ DOCUMENTS: Mapping[str, type] = {
     "quarantine purge": PurgeDocument,
     "quarantine release": ReleaseDocument,
     "quarantine show": QuarantineShowDocument,
+    "report": ReportDocument,
     "revision": NewRevisionDocument,
     "show": ShowDocument,
     "stamp": StampDocument,

@@ -88,6 +88,7 @@ def test_every_command_keeps_to_its_schema(session: SparkSession, shop: Shop) ->
         "upgrade",
         "status",
         "check",
+        "report --out report.html",
         "current",
         "quarantine list",
         "stamp -- 0001",
