@@ -19,6 +19,7 @@ from deltacheck.cli import (
     existing,
     files,
     quarantine,
+    report_,
     revisions,
     shop,
 )
