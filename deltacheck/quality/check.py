@@ -100,14 +100,13 @@ def run_checks(
     at = clock() if now is None else now
     run = uuid.uuid4().hex
     log_exists(on.session, environment)
-    checks: list[CheckResult] = []
-    counts: list[RuleCount] = []
-    lines: list[Line] = []
+    tables: list[_Table] = []
     missing: list[str] = []
     for name in sorted(rules, key=str):
         if not _is_asked_for(selection, rules[name]):
             continue
         on.progress(f"Checking {name}")
+        base = Line(at, environment.name, str(name), CHECK, "", source=SOURCE, run=run)
         try:
             asked = _asked(on, rules[name], selection)
         except TableNotFoundError:
@@ -115,30 +114,42 @@ def run_checks(
             if any(selection.has_rule(rules[name], one) for one in rules[name].checks):
                 missing.append(str(name))
             continue
-        base = Line(at, environment.name, str(name), CHECK, "", source=SOURCE, run=run)
-        lines += unlogged(on.session, environment, rules[name], base)
-        if asked.checks or asked.watched:
-            others = [other for check in asked.checks for other in other_tables(check.test)]
-            found = gather(on.session, name, asked.wanted(), others)
-            past = _history(on, environment, asked, at)
-            for check in asked.checks:
-                result = _result(on, asked, check, found, past.get(check.name, {}), at)
-                checks.append(result)
-                lines += _lines_of_check(result, asked, base)
-            for rule in asked.watched:
-                counted = _count(asked, rule, found)
-                counts.append(counted)
-                lines.append(_line_of_rule(counted, asked, base))
+        tables.append(_look_at(on, environment, asked, base))
+    lines = [line for table in tables for line in table.lines]
     append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
     return Checked(
         environment=environment.name,
         run=run,
         at=at,
-        checks=tuple(checks),
-        rules=tuple(counts),
+        checks=tuple(one for table in tables for one in table.checks),
+        rules=tuple(one for table in tables for one in table.rules),
         missing=tuple(missing),
         selection=selection,
     )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What came of looking at one table."""
+
+    checks: tuple[CheckResult, ...]
+    rules: tuple[RuleCount, ...]
+    lines: tuple[Line, ...]
+
+
+def _look_at(on: Desk, environment: Environment, asked: Asked, base: Line) -> _Table:
+    written = unlogged(on.session, environment, asked.declared, base)
+    others = [other for check in asked.checks for other in other_tables(check.test)]
+    found = gather(on.session, asked.name, asked.wanted(), others)
+    past = _history(on, environment, asked, base.at)
+    checks = tuple(
+        _result(on, asked, check, found, past.get(check.name, {}), base.at)
+        for check in asked.checks
+    )
+    rules = tuple(_count(asked, rule, found) for rule in asked.watched)
+    lines = [line for result in checks for line in _lines_of_check(result, asked, base)]
+    lines += [_line_of_rule(counted, asked, base) for counted in rules]
+    return _Table(checks, rules, (*written, *lines))
 
 
 def _is_asked_for(selection: Selection, declared: TableRules) -> bool:
