@@ -22,6 +22,12 @@ Patterns = Annotated[
 ]
 
 
+Keep = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--keep", metavar="AGE", help="Delete lines of the log that are older: 400d."),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("check")(check)
@@ -31,6 +37,7 @@ def check(
     tables: Patterns = None,
     tags: Tags = None,
     owners: Owners = None,
+    keep: Keep = None,
     env: Env = None,
     project: ProjectFolder = Path(),
     as_json: AsJson = False,
@@ -49,6 +56,7 @@ def check(
             *(tables or ()),
             tags=tags or (),
             owners=owners or (),
+            keep=keep,
             env=env,
             project=project,
             progress=tell,

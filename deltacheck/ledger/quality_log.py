@@ -13,7 +13,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.commit import Tag, commit
+from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.table import read_properties
 from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
@@ -205,6 +205,41 @@ def append_lines(
         comment = "What passed and what failed; append-only"
         create_table(session, environment, name, SCHEMA, comment)
     commit(session, name, frame_of(session, lines, SCHEMA), tag=tag, tries=_APPEND_TRIES)
+
+
+def trim_log(session: SparkSession, environment: Environment, before: datetime, tag: Tag) -> int:
+    """Delete lines that are older, and put small files together.
+
+    How far the history of each table has been read is kept.
+
+    Args:
+        before: In UTC.
+
+    Returns:
+        How many lines are gone.
+
+    Raises:
+        LedgerError: As for ``read_log``.
+        PySparkException, Py4JJavaError: The log cannot be written.
+    """
+    if not log_exists(session, environment):
+        return 0
+    name = log_name(environment)
+    older = f"at < timestamp_micros({int(before.timestamp() * 1_000_000)})"
+    marks = session.sql(
+        f"SELECT environment, table_id, max(version) AS version FROM {name.sql} "
+        f"WHERE kind = {literal(HARVEST)} GROUP BY environment, table_id"
+    ).collect()
+    last = [
+        f"(environment = {literal(row['environment'])} AND table_id = {literal(row['table_id'])} "
+        f"AND version = {row['version']})"
+        for row in marks
+    ]
+    kept = f"kind = {literal(HARVEST)} AND ({' OR '.join(last) or 'false'})"
+    delete = Statement(f"DELETE FROM {name.sql} WHERE {older} AND NOT ({kept})")
+    found = commit(session, name, delete, tag=tag, tries=_APPEND_TRIES)
+    commit(session, name, Statement(f"OPTIMIZE {name.sql}"), tag=tag, tries=_APPEND_TRIES)
+    return sum(int(row[0]) for row in found)
 
 
 def log_frame(

@@ -20,6 +20,7 @@ from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked
 from deltacheck.quarantine.holding import Progress, desk
 from deltacheck.rules.files import read_rules
+from deltacheck.rules.quantities import Age
 from deltacheck.rules.selection import Selection
 
 
@@ -30,6 +31,7 @@ def check(
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
+    keep: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Checked:
     """Run the checks of tables, and count the rows that break rules not enforced yet.
@@ -43,6 +45,8 @@ def check(
         env: The environment's name; default: the project's default.
         project: The project's folder.
         session: A session to use instead of the environment's own.
+        keep: For how long the log keeps its lines, such as ``400d``; default: for good. What
+            is older is deleted, and the log's small files are put together.
         progress: Told in a few words what is done.
 
     Returns:
@@ -50,8 +54,10 @@ def check(
 
     Raises:
         UsageError: No table of ``constraints/`` matches.
+        DeclarationError: ``keep`` is not a length of time; or a file is malformed.
         DeltacheckError: See ``deltacheck.errors``.
     """
+    kept = None if keep is None else Age.parse(keep).length
     found = load_project(project)
     environment = found.environment(env)
     rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
@@ -62,7 +68,7 @@ def check(
             hint="Name tables as they are declared, or patterns such as shop.*.",
         )
     with desk(session, env, project, progress) as on:
-        checked = run_checks(on, environment, rules, selection)
+        checked = run_checks(on, environment, rules, selection, keep=kept)
     for event in events_of(checked):
         emit(event, found.notify)
     return checked

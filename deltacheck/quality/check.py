@@ -27,6 +27,7 @@ from deltacheck.ledger.quality_log import (
     append_lines,
     log_exists,
     read_figures,
+    trim_log,
 )
 from deltacheck.names import TableName, split_path
 from deltacheck.quality.described import described
@@ -47,6 +48,9 @@ from deltacheck.rules.selection import Selection
 
 SOURCE = "check"
 """What the log calls a run of checks."""
+
+TRIM = "trim"
+"""What a commit to the log says of itself that deletes old lines."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def run_checks(
     selection: Selection,
     *,
     now: datetime | None = None,
+    keep: timedelta | None = None,
 ) -> Checked:
     """Run the checks that are asked for, and log what came of them.
 
@@ -91,6 +96,7 @@ def run_checks(
         rules: The declarations of all tables.
         selection: Which tables, checks and rules are asked for.
         now: The time of the run, in UTC; default: the clock's.
+        keep: For how long the log keeps its lines; None: for good.
 
     Raises:
         NotDeltaError: A table is a view or not Delta.
@@ -117,6 +123,8 @@ def run_checks(
         tables.append(_look_at(on, environment, asked, base))
     lines = [line for table in tables for line in table.lines]
     append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
+    if keep is not None:
+        trim_log(on.session, environment, at - keep, Tag(run=run, step=TRIM))
     return Checked(
         environment=environment.name,
         run=run,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timedelta, timezone
 
 import deltacheck
 from deltacheck.delta.table import latest_version
@@ -112,3 +113,23 @@ def test_the_log_is_a_view_for_sql_where_asked_for(yard: Yard) -> None:
         deltacheck.quality_log(full.upper(), project=yard.folder, session=yard.session).count() > 0
     )
     assert latest_version(yard.session, log_name(yard.environment)) == version
+
+
+def test_old_lines_are_trimmed_where_asked_for(yard: Yard) -> None:
+    """How far the table's history was read stays known, so no write comes back."""
+    guarded(yard)
+    yard.declare("some: {row_count: {min: 1}}")
+    first = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    yard.run(first)
+    yard.run(first + timedelta(days=100))
+
+    yard.run(first + timedelta(days=101), keep=timedelta(days=30))
+
+    times = {line.at for line in yard.log() if line.source == "check"}
+    assert times == {first + timedelta(days=100), first + timedelta(days=101)}
+    before = len(yard.log())
+    yard.run(first + timedelta(days=102))
+    added = [line for line in yard.log()][before:]
+    assert len(yard.log()) == before + 1, added
+    files = yard.session.sql(f"DESCRIBE DETAIL {log_name(yard.environment).sql}").collect()[0]
+    assert files["numFiles"] == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -56,11 +56,16 @@ class Yard:
         text = "\n".join(lines).replace("@", f"{self.database}.") + "\n"
         make_project(self.folder, self.environment, {}, {f"{name}.yml": text})
 
-    def run(self, now: datetime | None = None, selection: Selection = EVERYTHING) -> Checked:
+    def run(
+        self,
+        now: datetime | None = None,
+        selection: Selection = EVERYTHING,
+        keep: timedelta | None = None,
+    ) -> Checked:
         """Run the checks."""
         rules = read_rules(self.folder / "constraints")
         with desk(self.session, None, self.folder) as on:
-            return run_checks(on, self.environment, rules, selection, now=now)
+            return run_checks(on, self.environment, rules, selection, now=now, keep=keep)
 
     def results(self, now: datetime | None = None) -> dict[str, CheckResult]:
         """Run the checks; the result of each by its name."""
