@@ -129,7 +129,6 @@ def test_old_lines_are_trimmed_where_asked_for(yard: Yard) -> None:
     assert times == {first + timedelta(days=100), first + timedelta(days=101)}
     before = len(yard.log())
     yard.run(first + timedelta(days=102))
-    added = [line for line in yard.log()][before:]
-    assert len(yard.log()) == before + 1, added
+    assert len(yard.log()) == before + 1
     files = yard.session.sql(f"DESCRIBE DETAIL {log_name(yard.environment).sql}").collect()[0]
     assert files["numFiles"] == 2
