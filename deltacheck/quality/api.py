@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lower
 
 from deltacheck.config import load_project
+from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.session import open_session
 from deltacheck.errors import TableNotFoundError, UsageError
 from deltacheck.events import emit
@@ -104,15 +105,16 @@ def quality_log(
     selection = Selection(tuple(tables))
     spark = open_session(environment) if session is None else session
     more: list[Line] = []
-    for name, declared in rules.items():
-        if selection.has_table(name):
-            base = Line(now(), environment.name, str(name), BATCH, "")
-            try:
-                more += unlogged(spark, environment, declared, base)
-            except TableNotFoundError:
-                # Declared ahead of its making.
-                continue
-    rows = log_frame(spark, environment, more)
+    with quiet_query_loggers():
+        for name, declared in rules.items():
+            if selection.has_table(name):
+                base = Line(now(), environment.name, str(name), BATCH, "")
+                try:
+                    more += unlogged(spark, environment, declared, base)
+                except TableNotFoundError:
+                    # Declared ahead of its making.
+                    continue
+        rows = log_frame(spark, environment, more)
     if tables:
         meant = [str(name).lower() for name in rules if selection.has_table(name)]
         rows = rows.where(lower(col("table")).isin(meant))

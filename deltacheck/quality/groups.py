@@ -43,7 +43,7 @@ def judge_groups(
     test = check.test
     if isinstance(test, Trend):
         return _trends(check, test, found, history, now)
-    return {group: judge(test, known, now) for group, known in found.items()}
+    return {group: judge(test, known, now) for group, known in sorted(found.items())}
 
 
 def summed_up(check: TableCheck, groups: Mapping[str, Outcome]) -> Outcome:
@@ -136,7 +136,7 @@ def _trends(
 ) -> dict[str, Outcome]:
     judged: dict[str, Outcome] = {}
     totals = _totals(check, found)
-    for group, known in found.items():
+    for group, known in sorted(found.items()):
         rows_of_all = totals.get(_parent(group, len(check.by)), 0)
         value = _measured(test, known, rows_of_all)
         past = looked_back_at(history.get(digest(group), ()), test.last, now)

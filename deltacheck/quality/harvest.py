@@ -120,10 +120,12 @@ def lines(
             run=None,
             rows=one.rows,
         )
-        held = {names.get(name, name): 0 for name in sorted(one.constraints or ())}
-        for rule, failed in {**held, **one.broken}.items():
-            action = actions.get(rule.lower())
-            yield _judged(replace(about, kind=RULE, rule=rule, action=action), failed)
+        held = dict.fromkeys(sorted(one.constraints or ()), 0)
+        broken = {rule.lower(): failed for rule, failed in one.broken.items()}
+        shown = {**{rule.lower(): rule for rule in one.broken}, **names}
+        for key, failed in {**held, **broken}.items():
+            line = replace(about, kind=RULE, rule=shown.get(key, key), action=actions.get(key))
+            yield _judged(line, failed)
         if one.bad is not None:
             yield _judged(replace(about, kind=BATCH), one.bad)
         else:

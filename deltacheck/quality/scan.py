@@ -34,6 +34,9 @@ from deltacheck.rules.quantities import Measure, MeasureKind
 MOST_GROUPS = 10_000
 """How many groups a check may have: they are judged one by one, and each is logged."""
 
+_ALIAS = "AS _deltacheck"
+"""Keeps Spark from taking WHERE for an alias: ``FROM t WHERE (a)`` names its columns anew."""
+
 ALL = ""
 """The one group of a check that does not group its rows."""
 
@@ -106,7 +109,7 @@ def _query(over: Pass, parts: Sequence[Wanted]) -> Query:
         group = f" GROUP BY {', '.join(f'({sql})' for sql in over.by)} LIMIT {MOST_GROUPS + 1}"
     elif None not in wheres:
         where = " WHERE " + " OR ".join(f"({sql})" for sql in wheres)
-    sql = f"SELECT {', '.join(columns)} FROM {over.source}{where}{group}"
+    sql = f"SELECT {', '.join(columns)} FROM {over.source} {_ALIAS}{where}{group}"
     return Query(sql, bool(over.by), aggregates, tuple(parts))
 
 
@@ -272,22 +275,25 @@ def _repeated(check: TableCheck, test: Unique, over: Pass) -> Wanted:
     columns, by = _inner(check, ["count(*) AS n"])
     keys = ", ".join(f"({sql})" for sql in (*check.by, *test.columns))
     source = (
-        f"(SELECT {columns} FROM {over.source} WHERE {_none_null(test.columns, check.where)} "
-        f"GROUP BY {keys} HAVING count(*) > 1)"
+        f"(SELECT {columns} FROM {over.source} {_ALIAS} "
+        f"WHERE {_none_null(test.columns, check.where)} GROUP BY {keys} HAVING count(*) > 1)"
     )
     return Wanted(check.name, Pass(source, by), {"failed": "sum(n)", "values": "count(*)"})
 
 
 def _orphans(check: TableCheck, test: References, over: Pass) -> Wanted:
     columns, by = _inner(check, _named(test.columns, "k"))
-    rows = f"SELECT {columns} FROM {over.source} WHERE {_none_null(test.columns, check.where)}"
+    rows = (
+        f"SELECT {columns} FROM {over.source} {_ALIAS} "
+        f"WHERE {_none_null(test.columns, check.where)}"
+    )
     source = _joined("ANTI", rows, test.keys, test.table.sql)
     return Wanted(check.name, Pass(source, by), {"failed": "count(*)"})
 
 
 def _taken(check: BatchCheck, test: Unique, source: str, table: str) -> Wanted:
     columns = ", ".join(_named(test.columns, "k"))
-    rows = f"SELECT {columns} FROM {source} WHERE {_none_null(test.columns, None)}"
+    rows = f"SELECT {columns} FROM {source} {_ALIAS} WHERE {_none_null(test.columns, None)}"
     found = _joined("SEMI", rows, test.columns, table)
     return Wanted(check.name, Pass(found), {"taken": "count(*)"})
 

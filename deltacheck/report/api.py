@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.session import session_for
 from deltacheck.errors import TableNotFoundError, UsageError
 from deltacheck.ledger.journal import now, read_journal
@@ -55,6 +56,7 @@ def report(
         if session is None:
             progress("Starting Spark")
             session = stack.enter_context(session_for(environment))
+        stack.enter_context(quiet_query_loggers())
         progress("Reading what is known")
         at = now()
         lines = list(read_log(session, environment))

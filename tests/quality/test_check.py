@@ -205,10 +205,10 @@ def test_another_table_that_nobody_asked_for_yet_is_found(yard: Yard, warehouse:
 
 
 def test_a_sum_that_is_no_number_agrees_with_nothing(yard: Yard) -> None:
-    yard.table("x DOUBLE, i INTERVAL DAY", "(double('NaN'), INTERVAL 1 DAY)")
+    yard.table("x DOUBLE, ts TIMESTAMP", "(double('NaN'), current_timestamp())")
     yard.declare(
         "nan: {trend: {measure: sum(x)}}",
-        "days: {trend: {measure: sum(i)}}",
+        "days: {trend: {measure: sum(ts - TIMESTAMP'2020-01-01')}}",
     )
 
     assert yard.states() == {"nan": "failed", "days": "failed"}

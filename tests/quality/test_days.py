@@ -10,29 +10,28 @@ from tests.quality.yard import Yard
 FIRST = datetime(2026, 3, 2, 6, tzinfo=timezone.utc)
 
 CHECKS = (
-    "rows: {trend: {measure: row_count}, where: today}",
-    "each: {trend: {measure: mean(amount)}, where: today, by: region, show_groups: true}",
-    "states: {trend: {measure: shares(status)}, where: today, show_groups: true}",
-    "ids: {unique: id, where: today}",
+    "rows: {trend: {measure: row_count}}",
+    "each: {trend: {measure: mean(amount)}, by: region, show_groups: true}",
+    "states: {trend: {measure: shares(status)}, show_groups: true}",
+    "ids: {unique: id}",
 )
 
 
 def add_day(yard: Yard, number: int, change: Callable[[str], str] = lambda rows: rows) -> None:
-    """Append the orders of a day: about a hundred, from three regions."""
+    """Put the orders of a day into the table: about a hundred, from three regions."""
     rows = (
-        f"SELECT true AS today, id + {number * 1000} AS id, "
+        f"SELECT id + {number * 1000} AS id, "
         "element_at(array('EU', 'US', 'CH'), CAST(id % 3 AS INT) + 1) AS region, "
         "CAST(60 + id % 7 AS DOUBLE) AS amount, IF(id % 5 = 0, 'paid', 'new') AS status "
         f"FROM range({100 + number * 7 % 5})"
     )
-    yard.session.sql(f"UPDATE {yard.orders} SET today = false")
-    yard.session.sql(f"INSERT INTO {yard.orders} {change(rows)}")
+    yard.session.sql(f"INSERT OVERWRITE {yard.orders} {change(rows)}")
 
 
 WRONG: dict[int, Callable[[str], str]] = {
     6: lambda rows: f"SELECT * FROM ({rows}) WHERE id % 2 = 0",
     7: lambda rows: (
-        f"SELECT today, id, region, IF(region = 'US', amount * 100, amount), status FROM ({rows})"
+        f"SELECT id, region, IF(region = 'US', amount * 100, amount), status FROM ({rows})"
     ),
     8: lambda rows: f"{rows} UNION ALL {rows}",
 }
@@ -41,7 +40,7 @@ WRONG: dict[int, Callable[[str], str]] = {
 
 def test_the_days_that_are_wrong_are_told_and_why(yard: Yard) -> None:
     """Each by the checks that are made for it, and no other day by any."""
-    yard.table("today BOOLEAN, id LONG, region STRING, amount DOUBLE, status STRING")
+    yard.table("id LONG, region STRING, amount DOUBLE, status STRING")
     yard.declare(*CHECKS)
     failed: dict[int, list[str]] = {}
     said: dict[int, str] = {}

@@ -69,14 +69,14 @@ def test_a_batch_that_was_split_tells_what_its_rows_broke() -> None:
         "written": 7,
         "quarantined": 2,
         "dropped": 1,
-        "broken": {"ok": 2, "small": 3},
+        "broken": {"OK": 2, "Small": 3},
     }
     (found,) = batches(clean(3, 7, detail=detail))
 
-    told = {one.rule: one for one in lines([found], BASE, {}, {})}
+    told = {one.rule: one for one in lines([found], BASE, {"ok": "Ok"}, {})}
     assert {rule: (one.state, one.rows, one.failed) for rule, one in told.items()} == {
-        "ok": ("failed", 10, 2),
-        "small": ("failed", 10, 3),
+        "Ok": ("failed", 10, 2),
+        "Small": ("failed", 10, 3),
         None: ("failed", 10, 3),
     }
 

@@ -85,7 +85,7 @@ def test_checks_without_groups_share_one_pass_with_the_counts_of_violators(tmp_p
     assert query.names == ("c0", "c1", "c2", "c3", "r")
     assert query.aggregates.count("count(*)") == 1
     assert "WHERE (NOT" not in query.sql
-    assert query.sql.endswith("FROM `t`")
+    assert query.sql.endswith("FROM `t` AS _deltacheck")
 
 
 def test_checks_by_the_same_groups_share_a_pass(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_checks_by_the_same_groups_share_a_pass(tmp_path: Path) -> None:
     )
 
     assert [query.names for query in found] == [("c0", "c1"), ("c2",)]
-    assert found[0].sql.endswith(f"FROM `t` GROUP BY (g) LIMIT {MOST_GROUPS + 1}")
+    assert found[0].sql.endswith(f"FROM `t` AS _deltacheck GROUP BY (g) LIMIT {MOST_GROUPS + 1}")
     assert found[0].grouped
 
 
@@ -116,7 +116,7 @@ def test_files_can_be_skipped_where_all_checks_look_at_a_part_of_the_rows(tmp_pa
         "trend: {measure: sum(x)}, where: z = 2",
     )
 
-    assert query.sql.endswith("FROM `t` WHERE (z = 1) OR (z = 2)")
+    assert query.sql.endswith("FROM `t` AS _deltacheck WHERE (z = 1) OR (z = 2)")
     assert query.aggregates == (
         "count_if((z = 1))",
         "count_if((z = 2))",
