@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 
+import pytest
+
 import deltacheck
 from deltacheck.delta.table import latest_version
 from deltacheck.ledger.quality_log import log_name
@@ -82,6 +84,7 @@ def test_a_write_that_two_runs_took_in_at_once_shows_once(yard: Yard) -> None:
     assert shown(yard) == EXPECTED
 
 
+@pytest.mark.slow
 def test_a_table_made_anew_has_a_history_of_its_own(yard: Yard) -> None:
     """Its versions begin again, and are not those that the log has."""
     full = guarded(yard)
