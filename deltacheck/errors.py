@@ -26,6 +26,8 @@ A caller catches the class that it can react to and reads attributes, never text
     │   ├── ConstraintError
     │   ├── AppendOnlyError
     │   ├── QuarantineError
+    │   │   ├── ReleaseRefusedError
+    │   │   └── ReleaseForgottenError
     │   ├── BusyTableError
     │   └── BatchError
     ├── ViolationError              exit 4   bad rows and something says stop
@@ -200,6 +202,14 @@ class QuarantineError(TableError):
     """The quarantine table cannot be made, widened, written or read."""
 
     code = "quarantine"
+
+
+class ReleaseRefusedError(QuarantineError):
+    """The table refuses rows that were to be released; they are held again."""
+
+
+class ReleaseForgottenError(QuarantineError):
+    """Nobody can tell any more whether the rows of a release landed; they stay claimed."""
 
 
 class BusyTableError(TableError):

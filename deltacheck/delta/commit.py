@@ -59,6 +59,9 @@ class Tag:
         Args:
             user: The user's own metadata: a JSON object gains our key, other text goes
                 under ``user``.
+
+        >>> Tag(job="j").text('{"mine": 1}'), Tag(job="j").text("[1]")
+        ('{"mine":1,"deltacheck":{"job":"j"}}', '{"user":"[1]","deltacheck":{"job":"j"}}')
         """
         own = {key: value for key, value in vars(self).items() if value is not None}
         return json.dumps({**_as_object(user), "deltacheck": own}, separators=(",", ":"))

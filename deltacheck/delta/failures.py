@@ -175,6 +175,11 @@ def _causes(error: BaseException) -> Iterator[Failure]:
             yield _of_java(java)
 
 
+def is_generated_value(error: BaseException) -> bool:
+    """Whether Delta found a wrong value in a generated column of a row that it was to write."""
+    return any(one.parameters.get("constraintName") == _NOT_A_RULE for one in _causes(error))
+
+
 def new_constraint_violators(error: BaseException) -> int | None:
     """How many rows ``ADD CONSTRAINT`` counted as violators, or None for another error."""
     failure = failure_of(error)

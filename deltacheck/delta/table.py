@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -22,6 +23,7 @@ from deltacheck.names import TableName
 
 CONSTRAINT_PREFIX = "delta.constraints."
 _FIRST_LOOK = 64
+_PARTITIONS = "# Partition Information"
 _PROTOCOL = "delta.minReaderVersion"
 _MISSING = {
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -181,6 +183,20 @@ def read_properties(session: SparkSession, table: TableName) -> dict[str, str]:
     except EngineFailure as error:
         raise table_problem(error, table) from None
     return {row["key"]: row["value"] for row in rows}
+
+
+def partition_columns(session: SparkSession, table: TableName) -> tuple[str, ...]:
+    """The columns that partition a table; no Spark job.
+
+    Raises:
+        PySparkException, Py4JJavaError: Whatever Spark raises.
+    """
+    rows = [row["col_name"] for row in session.sql(f"DESCRIBE TABLE {table.sql}").collect()]
+    if _PARTITIONS not in rows:
+        return ()
+    # A line of headings, the columns, and an empty line or a further section.
+    _, *names = rows[len(rows) - rows[::-1].index(_PARTITIONS) :]
+    return tuple(takewhile(lambda name: name and not name.startswith("# "), names))
 
 
 def exists(session: SparkSession, table: TableName) -> bool:

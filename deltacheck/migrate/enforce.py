@@ -20,6 +20,7 @@ from deltacheck.delta.failures import (
     EngineFailure,
     failure_of,
     is_conflict,
+    is_generated_value,
     is_overtaken,
     new_constraint_violators,
 )
@@ -28,6 +29,7 @@ from deltacheck.delta.violators import Violators
 from deltacheck.errors import BusyTableError, ConstraintError, QuarantineError
 from deltacheck.ledger.lock import Lock
 from deltacheck.migrate.alter import alterations
+from deltacheck.migrate.outlook import writers
 from deltacheck.migrate.preflight import Look, count_new, gated, hold, is_enforced
 from deltacheck.migrate.results import Found, Step, StepState
 from deltacheck.migrate.tasks import Task, add_statement, drop_statement
@@ -326,14 +328,11 @@ def _busy(work: Work, tries: int) -> BusyTableError | QuarantineError:
     except EngineFailure as error:
         return _unsettled(work, error)
     recent = history(work.session, work.name, limit=tries + 20)
-    others: dict[str, int] = {}
-    for entry in recent:
-        if not entry.tag:
-            others[entry.operation] = others.get(entry.operation, 0) + 1
-    who = ", ".join(f"{n} {operation}" for operation, n in sorted(others.items())) or "none seen"
+    others = [f"{one.commits} {one.operation} by {one.engine}" for one in writers(recent)]
+    who = ", ".join(others) or "none seen"
     moved = (
         f"{work.moved} rows were moved to {work.look.quarantine} and stay there; "
-        if (work.moved)
+        if work.moved
         else "no row was moved; "
     )
     return BusyTableError(
@@ -375,9 +374,17 @@ def _refused(work: Work, revision: str, error: BaseException) -> ConstraintError
             tag = Tag(run=work.lock.run, revision=revision, step="fence")
             fence_off(work.session, work.name, tag, work.lock.fence())
             settle_left(work)
+    hint = "Correct the cause, then run the same command again; it goes on here."
+    if is_generated_value(error):
+        hint = (
+            "A row that was to stay has a value in a generated column that is not what the column "
+            "is generated as in UTC, so Delta cannot write its file anew. With deletion vectors "
+            "it need not: set delta.enableDeletionVectors to true on the table, then run the same "
+            "command again; it goes on here."
+        )
     return ConstraintError(
         f"{work.name} refused a change of revision {revision}: Spark says "
         f"{failure.condition or failure.kind}. " + _moved_so_far(work),
-        hint="Correct the cause, then run the same command again; it goes on here.",
+        hint=hint,
         table=str(work.name),
     )

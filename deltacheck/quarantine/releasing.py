@@ -20,6 +20,8 @@ from deltacheck.errors import (
     BusyTableError,
     ExpressionError,
     QuarantineError,
+    ReleaseForgottenError,
+    ReleaseRefusedError,
     TableNotFoundError,
     UsageError,
 )
@@ -365,17 +367,9 @@ def _finish(place: Holding, claim: str) -> int:
     rows = _claimed(place, claim)
     try:
         return 0 if _append(place, claim, None) is None else rows
-    except RefusedError:
+    except ReleaseRefusedError:
         # They are held again, and judged anew with the others.
         return 0
-
-
-class RefusedError(QuarantineError):
-    """The table refuses the rows that were to be released; they are held again."""
-
-
-class ForgottenError(QuarantineError):
-    """Nobody can tell any more whether the rows of a release landed; they stay claimed."""
 
 
 def _append(place: Holding, claim: str, since: int | None) -> Commit | None:
@@ -389,8 +383,8 @@ def _append(place: Holding, claim: str, since: int | None) -> Commit | None:
         are held again.
 
     Raises:
-        RefusedError: The table refuses them.
-        ForgottenError: The table's history no longer says whether they landed.
+        ReleaseRefusedError: The table refuses them.
+        ReleaseForgottenError: The table's history no longer says whether they landed.
     """
     values = place.values
     rows = place.session.table(place.name.sql).where(_mine(claim))
@@ -406,7 +400,7 @@ def _append(place: Holding, claim: str, since: int | None) -> Commit | None:
         return landed
     landed, undone = _outcome(place, claim, since)
     if landed is None and not undone:
-        raise ForgottenError(
+        raise ReleaseForgottenError(
             f"The release {claim} did not end, and the history of {place.source} no longer says "
             f"whether its rows landed. They stay claimed in {place.name}.",
             hint=f"Look into the table, then resume {claim}: with an action that does nothing "
@@ -421,10 +415,10 @@ def _append(place: Holding, claim: str, since: int | None) -> Commit | None:
     return landed
 
 
-def _refused(place: Holding, error: BaseException) -> RefusedError:
+def _refused(place: Holding, error: BaseException) -> ReleaseRefusedError:
     violation, failure = violation_of(error), failure_of(error)
     reason = _reason(violation, failure.condition or failure.kind)
-    return RefusedError(
+    return ReleaseRefusedError(
         f"{place.source} refused the rows that were to be released: {reason}. They are held "
         f"in {place.name} as before.",
         hint="Narrow the release with --where or --rule, or repair the rows with --set.",
@@ -570,7 +564,7 @@ def _resume(
         return replace(done, release=claim, rows=rows)
     try:
         landed = _append(place, claim, None)
-    except ForgottenError:
+    except ReleaseForgottenError:
         if action is not None:
             _act(place, caller, claim, action)
             return replace(done, release=claim, rows=rows)

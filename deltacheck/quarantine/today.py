@@ -44,7 +44,7 @@ def rules_today(table: Definition) -> Today:
     for column in sorted(table.not_null):
         path = ".".join(quote(part) for part in column)
         texts["_".join(column) + "_not_null"] = f"{path} IS NOT NULL"
-    if lengths := _lengths(table.schema):
+    if lengths := length_rule(table.schema):
         texts[LENGTH_RULE] = lengths
     rules, unread = {}, []
     for name, text in texts.items():
@@ -56,7 +56,8 @@ def rules_today(table: Definition) -> Today:
     return Today(rules, tuple(unread))
 
 
-def _lengths(schema: StructType) -> str:
+def length_rule(schema: StructType) -> str:
+    """SQL for the lengths that a table's CHARs and VARCHARs allow; empty where it has none."""
     tests = []
     for column in schema.fields:
         declared = str(column.metadata.get(_CHAR_VARCHAR, ""))

@@ -7,7 +7,6 @@ does. Knows nothing of what becomes of the rows.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from deltacheck.delta.table import Definition, read_definition
 from deltacheck.errors import ExpressionError, UsageError
 from deltacheck.names import literal, quote, split_path
 from deltacheck.quarantine import layout as own
+from deltacheck.quarantine.today import length_rule
 from deltacheck.rules.expression import parse_rule, same_rule
 from deltacheck.rules.model import Action, Gate, Kind, Rule
 from deltacheck.writing.request import Request, Rules, request
@@ -26,10 +26,6 @@ from deltacheck.writing.survey import Survey, survey
 
 OUTSIDE = "_deltacheck_outside"
 """Whether a row is not among those that the batch replaces."""
-
-_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark keeps the declared type of a CHAR or VARCHAR column, which it reads as STRING
-(``CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY``)."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def batch_rules(known: Survey, table: Definition | None) -> tuple[BatchRule, ...
             declared.pop(rule.key)
         text = f"{'.'.join(map(quote, path))} IS NOT NULL"
         rules.setdefault(name.lower(), _enforced(rule, name, text, path))
-    if table is not None and (lengths := _lengths(table)):
+    if table is not None and (lengths := length_rule(table.schema)):
         rule = declared.pop(LENGTH_RULE, None)
         rules[LENGTH_RULE] = _enforced(rule, LENGTH_RULE, lengths, None)
     for key, rule in declared.items():
@@ -125,16 +121,6 @@ def _declared_not_null(declared: Mapping[str, Rule], path: tuple[str, ...]) -> R
         if column is not None and tuple(part.lower() for part in column) == wanted:
             return rule
     return None
-
-
-def _lengths(table: Definition) -> str:
-    tests = []
-    for column in table.schema.fields:
-        found = re.fullmatch(r"(?:var)?char\((\d+)\)", str(column.metadata.get(_CHAR_VARCHAR, "")))
-        if found:
-            name = quote(column.name)
-            tests.append(f"({name} IS NULL OR length({name}) <= {found[1]})")
-    return " AND ".join(tests)
 
 
 def broken_names(rules: Iterable[BatchRule]) -> str:

@@ -196,6 +196,7 @@ def repeated(errand: Errand, stand: Standing) -> WriteResult:
         _session=errand.session,
         _attempt=winner,
         _rows=written,
+        _landed=decision,
     )
     log.info("%s: batch %s had been written before", errand.table, batch.id)
     return result
@@ -249,9 +250,11 @@ def _settled(errand: Errand, verdict: Verdict, stand: Standing) -> WriteResult |
     result = _result(errand, verdict, place)
     _decide(errand, verdict, place, result, stand)
     if batch is not None:
-        if find_commit(errand.session, errand.table, errand.attempt) is None:
+        landed = find_commit(errand.session, errand.table, errand.attempt)
+        if landed is None:
             return None
         settle(errand.session, batch, stand, errand.tag(), errand.attempt)
+        result = replace(result, _landed=landed)
     return result
 
 

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import Definition, read_table
+from deltacheck.delta.table import Definition, partition_columns, read_table
 from deltacheck.names import quote
 from deltacheck.quarantine.layout import ddl, plain
 
@@ -117,15 +117,14 @@ def seen_by(
 def _string_partitions(
     session: SparkSession, table: Definition, given: Mapping[str, StructField]
 ) -> frozenset[str]:
-    strings = {
+    strings = frozenset(
         column.name
         for column in table.schema.fields
         if isinstance(column.dataType, StringType) and column.name.lower() in given
-    }
+    )
     if not strings:
         return frozenset()
-    listed = session.catalog.listColumns(table.name.sql)
-    return frozenset(one.name for one in listed if one.isPartition and one.name in strings)
+    return strings & frozenset(partition_columns(session, table.name))
 
 
 def _may_compute(table: Definition) -> bool:

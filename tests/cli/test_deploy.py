@@ -14,6 +14,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.table import history
 from deltacheck.names import TableName
 from tests.cli.projects import Ran, command, make_project, migration
+from tests.harness.marks import connect_is_slow
 
 
 @pytest.fixture
@@ -64,6 +65,7 @@ def test_an_upgrade_moves_enforces_and_tells(
     assert (rule["state"], rule["enforced_by"], rule["quarantined"]) == ("enforced", "check", 2)
 
 
+@connect_is_slow
 def test_a_second_upgrade_commits_nowhere(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_second_upgrade_commits_nowhere(
     assert [version(any_spark, name) for name in tables] == before
 
 
+@connect_is_slow
 def test_plan_counts_and_writes_nothing(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path, warehouse: Path
 ) -> None:
@@ -99,6 +102,7 @@ def test_plan_counts_and_writes_nothing(
     assert sorted(warehouse.iterdir()) == before
 
 
+@connect_is_slow
 def test_a_reviewed_plan_is_held_to(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -189,6 +193,7 @@ def test_all_revisions_are_checked_before_the_first_row_moves(
     assert rows(any_spark, orders) == 10
 
 
+@connect_is_slow
 def test_a_downgrade_drops_what_was_added(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -204,6 +209,7 @@ def test_a_downgrade_drops_what_was_added(
     assert rows(any_spark, f"{orders}_quarantine") == 2
 
 
+@connect_is_slow
 def test_a_run_can_be_narrowed_to_tables(
     any_spark: SparkSession, orders: str, database: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -318,6 +324,7 @@ def test_a_broken_migration_file_is_named(tmp_path: Path) -> None:
     assert_paragraph(ran)
 
 
+@connect_is_slow
 def test_an_edited_applied_revision_is_refused(
     orders: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -401,6 +408,7 @@ def test_a_downgrade_can_bring_the_rows_back(
     assert sorted(map(str, any_spark.table(orders).collect())) == before
 
 
+@connect_is_slow
 def test_rows_that_break_a_rule_that_still_holds_stay_in_quarantine(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:

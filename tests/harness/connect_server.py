@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -158,7 +159,13 @@ def _command(port: int, warehouse: Path, log: Path, conf: dict[str, str]) -> lis
 
 
 def _variables() -> dict[str, str]:
-    ours = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    ours = {
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        # A stream's batches are written by a process that the server starts.
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(Path(__file__).parent.parent.parent),
+    }
     unwanted = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS")
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     return kept | ours

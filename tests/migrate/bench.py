@@ -32,16 +32,6 @@ Rows = Counter[str]
 """A multiset of rows, each as text in which any two values differ."""
 
 
-FRUGAL = {
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
-"""Settings under which tables of a few rows cost half: nothing is compiled for them."""
-
-
 class Killed(BaseException):
     """The process dies here: nothing catches it, so nothing is recorded or cleaned up."""
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.session import settings
-from tests.migrate.bench import FRUGAL, Bench
+from tests.migrate.bench import Bench
 
 
 @pytest.fixture
-def bench(session: SparkSession, environment: Environment, database: str) -> Iterator[Bench]:
+def bench(session: SparkSession, environment: Environment, database: str) -> Bench:
     """An environment with an empty database of its own."""
-    with settings(session, FRUGAL):
-        yield Bench(session, environment, database)
+    return Bench(session, environment, database)

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta import commit as door
-from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.delta.failures import EngineFailure, failure_of, is_conflict
 from deltacheck.delta.session import aside, open_session, verdict_session
 from deltacheck.errors import DeltacheckError, LockLostError
 from deltacheck.ledger.lock import break_lock
@@ -35,6 +35,9 @@ from deltacheck.quarantine.holding import Desk, Selection, holding
 from deltacheck.quarantine.releasing import release_rows
 from deltacheck.revisions.graph import History
 from tests.migrate.bench import Bench, Killed, chain
+
+TRIES = 6
+"""How often a client tries an update or a delete that loses to another writer."""
 
 MORTAL = "fire-mortal"
 """How the threads are called that may be killed at a commit."""
@@ -81,7 +84,7 @@ def history_on(table: str) -> History:
 
 def append(fire: Fire, session: SparkSession, dice: random.Random) -> None:
     """Append good and bad rows, some of them twice."""
-    while fire.goes_on(dice, 2.0):
+    while fire.goes_on(dice, 5.0):
         rows = []
         for _ in range(dice.randint(1, 4)):
             with fire.guard:
@@ -102,31 +105,40 @@ def append(fire: Fire, session: SparkSession, dice: random.Random) -> None:
             fire.note("append")
 
 
+def stubbornly(fire: Fire, session: SparkSession, what: str, statement: str) -> int:
+    """Try a statement until it wins against the other writers, a few times; the rows it met."""
+    for _ in range(TRIES):
+        try:
+            rows = session.sql(statement).collect()
+        except EngineFailure as error:
+            failure = failure_of(error)
+            fire.note(f"{what} refused: {failure.family or failure.kind}")
+            if not is_conflict(error):
+                break
+        else:
+            fire.note(what)
+            return int(rows[0][0])
+    return 0
+
+
 def update(fire: Fire, session: SparkSession, dice: random.Random) -> None:
     """Change amounts: good rows become bad, bad ones good."""
     while fire.goes_on(dice, 4.0):
         amount = dice.choice(["1.0D", "2.0D", "-3.0D", "9.5D"])
         where = f"id % 7 = {dice.randrange(7)}"
-        try:
-            session.sql(f"UPDATE {fire.table} SET amount = {amount} WHERE {where}").collect()
-        except EngineFailure as error:
-            fire.note(f"update refused: {failure_of(error).family or failure_of(error).kind}")
-        else:
-            fire.note("update")
+        stubbornly(
+            fire, session, "update", f"UPDATE {fire.table} SET amount = {amount} WHERE {where}"
+        )
 
 
 def delete(fire: Fire, session: SparkSession, dice: random.Random) -> None:
     """Delete a row, with all its doubles."""
     while fire.goes_on(dice, 4.0):
         number = dice.randint(1, fire.next_id + 1)
-        try:
-            rows = session.sql(f"DELETE FROM {fire.table} WHERE id = {number}").collect()
-        except EngineFailure as error:
-            fire.note(f"delete refused: {failure_of(error).family or failure_of(error).kind}")
-        else:
-            with fire.guard:
-                fire.removed[number] += rows[0][0]
-            fire.note("delete")
+        statement = f"DELETE FROM {fire.table} WHERE id = {number}"
+        removed = stubbornly(fire, session, "delete", statement)
+        with fire.guard:
+            fire.removed[number] += removed
 
 
 def optimize(fire: Fire, session: SparkSession, dice: random.Random) -> None:
@@ -248,6 +260,8 @@ def balance(fire: Fire) -> tuple[Counter[int], Counter[int]]:
     wanted = +Counter({row: n - fire.removed[row] for row, n in fire.written.items()})
     there = left + held
     fire.events["rows written"] = sum(fire.written.values())
+    moved = bench.session.table(bench.quarantine(fire.table).sql).count()
+    fire.events["rows moved"] = moved
     fire.events["rows left"], fire.events["rows held"] = sum(left.values()), sum(held.values())
     return wanted - there, there - wanted
 

@@ -7,7 +7,7 @@ import pytest
 from tests.migrate.bench import Bench
 from tests.migrate.fire import balance, burn
 
-SECONDS = 40
+SECONDS = 60
 
 
 @pytest.mark.slow
@@ -24,3 +24,6 @@ def test_no_row_is_lost_or_doubled_under_fire(bench: Bench, seed: int) -> None:
     assert (dict(lost), dict(doubled)) == ({}, {}), dict(fire.events)
     assert fire.events["append"] > 0
     assert fire.events["upgrade"] + fire.events["upgrade killed"] > 0
+    for client in ("update", "delete", "release"):
+        assert any(what.startswith(client) for what in fire.events), dict(fire.events)
+    assert fire.events["rows moved"] > 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
+from deltacheck.delta.violators import violators_of
 from deltacheck.errors import QuarantineError
 from deltacheck.revisions.recorder import Op
 from tests.migrate.bench import Bench, chain, moments
@@ -39,6 +40,17 @@ def test_functions_of_spark_that_delta_does_not_list(bench: Bench) -> None:
     result = bench.upgrade(history)
     assert {step.state for step in result.steps} == {"enforced"}
     assert bench.held(table) == Counter({"('c-d',)": 1})
+
+
+def test_a_rule_that_statistics_can_prove_reads_no_data_file(bench: Bench) -> None:
+    """Each file's smallest value and number of NULLs tell that it has no violator."""
+    table = bench.table("t", "id INT, s STRING", "SELECT 1 + id, 'a' FROM range(100)")
+    rules = {"id_positive": "id > 0 AND id IS NOT NULL", "s_there": "s IS NOT NULL"}
+    for name, predicate in violators_of(rules).items():
+        looked_at = bench.session.table(table).where(predicate)
+        assert looked_at.inputFiles() == [], name
+    everything = bench.session.table(table).where("(id > 0) IS NOT TRUE")
+    assert everything.inputFiles() != []
 
 
 def two_tables(bench: Bench) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from deltacheck import quarantine
 from deltacheck.errors import UsageError
+from tests.harness.marks import connect_is_slow
 from tests.quarantine.held import hold, make_table, rows, states
 
 
@@ -21,6 +22,7 @@ def table(session: SparkSession, database: str) -> str:
     return name
 
 
+@connect_is_slow
 def test_discarded_rows_stay_with_the_reason_and_are_not_released(
     any_spark: SparkSession, table: str
 ) -> None:
@@ -44,6 +46,7 @@ def test_discarded_rows_stay_with_the_reason_and_are_not_released(
         quarantine.discard(table, " ", session=any_spark)
 
 
+@connect_is_slow
 def test_purge_deletes_released_and_discarded_rows_and_no_held_ones(
     any_spark: SparkSession, table: str
 ) -> None:

@@ -15,9 +15,11 @@ from deltacheck.delta.table import latest_version
 from deltacheck.errors import ConfigError, TableNotFoundError
 from deltacheck.names import TableName
 from tests.cli.shop import Shop
+from tests.harness.marks import connect_is_slow
 from tests.quarantine.held import hold, make_table
 
 
+@connect_is_slow
 def test_rows_are_counted_by_what_they_have_in_common(
     any_spark: SparkSession, database: str
 ) -> None:

@@ -12,6 +12,7 @@ from deltacheck import quarantine
 from deltacheck.config import Environment
 from deltacheck.errors import ExpressionError, QuarantineError
 from tests.cli.shop import Shop
+from tests.harness.marks import connect_is_slow
 from tests.quarantine.held import hold, make_table, rows, states, upgrade
 
 
@@ -51,6 +52,7 @@ def test_a_second_release_finds_nothing_more_to_do(session: SparkSession, table:
     assert rows(session, table) == {(1,): 2}
 
 
+@connect_is_slow
 def test_a_repair_reaches_the_rows_that_then_pass_and_no_others(
     any_spark: SparkSession, table: str
 ) -> None:
@@ -178,6 +180,7 @@ def test_other_rows_do_not_wait_for_source_rows(session: SparkSession, table: st
     assert rows(session, table) == {(2,): 1}
 
 
+@connect_is_slow
 def test_an_action_is_given_the_rows_that_pass(any_spark: SparkSession, table: str) -> None:
     """A MERGE of the user's own takes the place of the append."""
     any_spark.sql(f"INSERT INTO {table} VALUES (1, 1, 'new')")
@@ -210,6 +213,7 @@ def test_an_action_that_raises_leaves_the_rows_held(session: SparkSession, table
     assert quarantine.release(table, append=True, session=session).rows == 1
 
 
+@connect_is_slow
 def test_rows_that_a_run_moved_go_back_once_they_pass(
     any_spark: SparkSession, database: str, environment: Environment, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck import quarantine
 from deltacheck.delta import commit as door
 from deltacheck.delta.commit import Tag
-from deltacheck.errors import UsageError
+from deltacheck.errors import ReleaseForgottenError, UsageError
 from deltacheck.names import TableName
 from deltacheck.quarantine import releasing
 from tests.harness.processes import start_python
@@ -49,6 +49,16 @@ def kill() -> None:
     raise Killed
 
 
+def killed_release(
+    session: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+) -> None:
+    """Release repaired rows, and die before or after a step."""
+    at(monkeypatch, step, when, kill)
+    with pytest.raises(Killed):
+        quarantine.release(table, repairs=REPAIR, session=session)
+    monkeypatch.undo()
+
+
 @pytest.fixture
 def table(session: SparkSession, database: str) -> str:
     """A table with two good rows, and four bad ones in quarantine."""
@@ -66,10 +76,7 @@ def test_killed_at_a_commit(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, step: str, when: str
 ) -> None:
     """Each row that passes goes back once, repaired once, whenever the first release died."""
-    at(monkeypatch, step, when, kill)
-    with pytest.raises(Killed):
-        quarantine.release(table, repairs=REPAIR, session=spark)
-    monkeypatch.undo()
+    killed_release(spark, table, monkeypatch, step, when)
     hold(spark, table, MEANWHILE)
 
     done = quarantine.release(table, repairs=REPAIR, session=spark)
@@ -88,10 +95,7 @@ def test_a_claim_that_the_table_refuses_now_is_judged_anew(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A constraint that came after the claim: what breaks it is held again, the rest goes back."""
-    at(monkeypatch, "append", "before", kill)
-    with pytest.raises(Killed):
-        quarantine.release(table, repairs=REPAIR, session=spark)
-    monkeypatch.undo()
+    killed_release(spark, table, monkeypatch, "append", "before")
     spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (amount < 55)")
 
     done = quarantine.release(table, session=spark)
@@ -134,15 +138,12 @@ def test_a_release_that_nobody_remembers_is_not_guessed_about(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch, landed: bool
 ) -> None:
     """Delta skips its append, and the history no longer says why: a person looks and says."""
-    at(monkeypatch, "append", "after", kill)
-    with pytest.raises(Killed):
-        quarantine.release(table, repairs=REPAIR, session=spark)
-    monkeypatch.undo()
+    killed_release(spark, table, monkeypatch, "append", "after")
     before = rows(spark, table, "id, amount")
 
     with monkeypatch.context() as patch:
         patch.setattr(releasing, "history", lambda *_, **__: [])
-        with pytest.raises(releasing.ForgottenError, match="no longer says") as raised:
+        with pytest.raises(ReleaseForgottenError, match="no longer says") as raised:
             quarantine.release(table, session=spark)
         claim = str(raised.value).split()[2]
         assert set(states(spark, table).values()) == {"held"}
@@ -160,10 +161,7 @@ def test_a_release_by_append_is_not_resumed_by_an_action(
     spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rows are in the table already: the action would write them again."""
-    at(monkeypatch, "append", "after", kill)
-    with pytest.raises(Killed):
-        quarantine.release(table, repairs=REPAIR, session=spark)
-    monkeypatch.undo()
+    killed_release(spark, table, monkeypatch, "append", "after")
     held = spark.sql(f"SELECT DISTINCT _deltacheck_release AS r FROM {table}_quarantine")
     (claim,) = [row["r"] for row in held.collect() if row["r"]]
     called: list[DataFrame] = []

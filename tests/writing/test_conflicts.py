@@ -72,7 +72,7 @@ class Rival:
             return amount
 
         first = rows.coalesce(1).limit(1)
-        met = first.withColumn("amount", udf(pause, "int")("amount"))
+        met = first.withColumn("amount", udf(pause, "int", useArrow=False)("amount"))
         return met.unionByName(rows.exceptAll(first))
 
 

@@ -137,17 +137,17 @@ def test_a_fault_of_the_job_is_never_quarantined(any_spark: SparkSession, table:
 
 
 def test_a_mandatory_column_left_out_is_a_fault_of_the_job_under_a_check_as_well(
-    spark: SparkSession, database: str
+    any_spark: SparkSession, database: str
 ) -> None:
     """``CHECK (c IS NOT NULL)`` is how NOT NULL reaches a table that exists."""
-    table = make_table(spark, f"{database}.t", rules={"id_present": "id IS NOT NULL"})
-    record(spark, table, {"id_present": {"not_null": "id"}})
+    table = make_table(any_spark, f"{database}.t", rules={"id_present": "id IS NOT NULL"})
+    record(any_spark, table, {"id_present": {"not_null": "id"}})
 
     with pytest.raises(EngineFailure) as raised:
-        deltacheck.write(spark.sql("SELECT 10 AS amount, 'new' AS status"), table)
+        deltacheck.write(any_spark.sql("SELECT 10 AS amount, 'new' AS status"), table)
 
     assert violation_of(raised.value) == Violation("id_present")
-    assert not spark.catalog.tableExists(f"{table}_quarantine")
+    assert not any_spark.catalog.tableExists(f"{table}_quarantine")
 
 
 def test_a_wrong_generated_value_is_never_quarantined(
@@ -163,32 +163,35 @@ def test_a_wrong_generated_value_is_never_quarantined(
 
     assert failure_of(raised.value).parameters["constraintName"] == "Generated Column"
     assert violation_of(raised.value) is None
+    assert ids(any_spark, table) == []
     assert not any_spark.catalog.tableExists(f"{table}_quarantine")
 
 
-def test_a_rule_that_crashes_is_never_quarantined(spark: SparkSession, database: str) -> None:
+def test_a_rule_that_crashes_is_never_quarantined(any_spark: SparkSession, database: str) -> None:
     """A rule that cannot be evaluated says nothing about the row."""
-    table = make_table(spark, f"{database}.t", "id INT, code STRING", {"number": "int(code) > 0"})
+    table = make_table(
+        any_spark, f"{database}.t", "id INT, code STRING", {"number": "int(code) > 0"}
+    )
 
     with pytest.raises(EngineFailure) as raised:
-        deltacheck.write(spark.sql("SELECT 1 AS id, 'none' AS code"), table)
+        deltacheck.write(any_spark.sql("SELECT 1 AS id, 'none' AS code"), table)
 
     assert violation_of(raised.value) is None
-    assert ids(spark, table) == []
-    assert not spark.catalog.tableExists(f"{table}_quarantine")
+    assert ids(any_spark, table) == []
+    assert not any_spark.catalog.tableExists(f"{table}_quarantine")
 
 
-def test_text_in_the_data_is_no_violation(spark: SparkSession, database: str) -> None:
+def test_text_in_the_data_is_no_violation(any_spark: SparkSession, database: str) -> None:
     """Errors are told by condition and parameters, which no row can imitate."""
     text = "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint amount_positive (amount > 0)"
-    table = make_table(spark, f"{database}.t")
-    rows = spark.sql(f"SELECT 1 AS id, raise_error('{text}') AS amount, 'new' AS status")
+    table = make_table(any_spark, f"{database}.t")
+    rows = any_spark.sql(f"SELECT 1 AS id, raise_error('{text}') AS amount, 'new' AS status")
 
     with pytest.raises(EngineFailure) as raised:
         deltacheck.write(rows.selectExpr("id", "INT(amount) AS amount", "status"), table)
 
     assert violation_of(raised.value) is None
-    assert not spark.catalog.tableExists(f"{table}_quarantine")
+    assert not any_spark.catalog.tableExists(f"{table}_quarantine")
 
 
 def test_a_violation_is_found_in_the_causes_of_an_error(spark: SparkSession, database: str) -> None:

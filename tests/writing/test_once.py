@@ -21,6 +21,9 @@ from deltacheck.writing.judge import BatchRule, batch_rules
 from deltacheck.writing.once import job_batch, stream_batch
 from deltacheck.writing.survey import Survey
 from tests.writing.batches import (
+    BAD,
+    GOOD,
+    batch,
     everywhere,
     good,
     held,
@@ -193,11 +196,12 @@ def test_rows_that_delta_refuses_although_they_were_judged_good(
         return tuple(r for r in batch_rules(known, found) if r.name != "status_known")
 
     monkeypatch.setattr(judge, "batch_rules", fewer)
+    rows = batch(spark, GOOD, BAD, "(5, 5, 'gone')")
     for repeated in (False, True):
-        result = deltacheck.write(mixed(spark), table, route=route, batch_id="a")  # type: ignore[arg-type]
-        assert (result.ok, result.quarantined, result.repeated) == (False, 4, repeated)
+        result = deltacheck.write(rows, table, route=route, batch_id="a")  # type: ignore[arg-type]
+        assert (result.ok, result.quarantined, result.repeated) == (False, 5, repeated)
     assert ids(spark, table) == []
-    assert set(held(spark, table)) == {1, 2, 3, 4}
+    assert set(held(spark, table)) == {1, 2, 3, 4, 5}
 
 
 def test_a_table_that_is_not_there_is_made_once(
@@ -247,7 +251,7 @@ def test_whoever_is_to_be_told_is_told_by_the_retry_too(
 ) -> None:
     """The first write may have died between its last commit and the call."""
     told: list[deltacheck.WriteResult] = []
-    with moments(monkeypatch, kill_at=7):
+    with moments(monkeypatch, kill_at=8):
         deltacheck.write(mixed(spark), table, batch_id="a", on_quarantine=told.append)
     assert told == []
     result = deltacheck.write(mixed(spark), table, batch_id="a", on_quarantine=told.append)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -439,6 +440,20 @@ class TestSilence:
         result = deltacheck.write(rows, table, route="rows")
 
         seen = caplog.text + repr(result) + "".join(capfd.readouterr())
+        assert "7654321" not in seen
+        assert "Mrs Example" not in seen
+
+    @pytest.mark.parametrize("asked", [{"gate": 0}, {"strict": True}])
+    def test_values_are_in_no_error(
+        self, spark: SparkSession, table: str, asked: dict[str, Any]
+    ) -> None:
+        """Nor anywhere in its traceback, though it came of an error of Delta that tells them."""
+        rows = batch(spark, "(1, -7654321, 'Mrs Example')", "(2, 1, 'new')")
+
+        with pytest.raises(deltacheck.ViolationError) as raised:
+            deltacheck.write(rows, table, **asked)
+
+        seen = "".join(traceback.format_exception(raised.value))
         assert "7654321" not in seen
         assert "Mrs Example" not in seen
 
