@@ -17,7 +17,14 @@ from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import read_properties
 from deltacheck.errors import TableNotFoundError
-from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
+from deltacheck.ledger.tables import (
+    check_format,
+    compact,
+    create_table,
+    frame_of,
+    read_rows,
+    schema_of,
+)
 from deltacheck.names import TableName, literal, split_path
 
 RULE, CHECK, BATCH, HARVEST = "rule", "check", "batch", "harvest"
@@ -271,7 +278,7 @@ def trim_log(session: SparkSession, environment: Environment, before: datetime, 
     kept = f"kind = {literal(HARVEST)} AND ({' OR '.join(last) or 'false'})"
     delete = Statement(f"DELETE FROM {name.sql} WHERE {older} AND NOT ({kept})")
     found = commit(session, name, delete, tag=tag, tries=_APPEND_TRIES)
-    commit(session, name, Statement(f"OPTIMIZE {name.sql}"), tag=tag, tries=_APPEND_TRIES)
+    compact(session, name, tag)
     return sum(int(row[0]) for row in found)
 
 
