@@ -36,7 +36,7 @@ from deltacheck.quality.described import described
 from deltacheck.quality.gather import Gathered, gather
 from deltacheck.quality.groups import History, digest, judge_groups, shown_group, summed_up
 from deltacheck.quality.judge import Held, judge_quarantine
-from deltacheck.quality.keys import Fault, keys_exist, write_keys
+from deltacheck.quality.keys import Fault, open_keys, write_keys
 from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount, TableGate
 from deltacheck.quality.scan import ALL, Wanted, other_tables, violators, wanted
@@ -126,7 +126,7 @@ def run_checks(
     run = uuid.uuid4().hex
     log_exists(on.session, environment)
     if keys is not None:
-        keys_exist(on.session, keys)
+        open_keys(on.session, environment, keys)
     tables: list[_Table] = []
     missing: list[str] = []
     for name in sorted(rules, key=str):

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Tag, commit
+from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import at_version, read_definition
 from deltacheck.errors import LedgerError, TableNotFoundError
@@ -61,17 +62,18 @@ class Fault:
     check: TableCheck
 
 
-def keys_exist(session: SparkSession, place: TableName) -> bool:
-    """Whether there is a table of keys yet; writes nothing.
+def open_keys(session: SparkSession, environment: Environment, place: TableName) -> None:
+    """Make sure that there is a table of keys, before anything is looked at.
 
     Raises:
-        LedgerError: It is something else, or of a newer deltacheck.
+        LedgerError: It is something else, or of a newer deltacheck; or it cannot be made.
         NotDeltaError: It is a view, or not Delta.
     """
     try:
         table = read_definition(session, place)
     except TableNotFoundError:
-        return False
+        _create(session, environment, place)
+        return
     what = "a table of failing keys"
     check_format(table.properties, place, what)
     if table.schema.names != SCHEMA.names:
@@ -80,7 +82,21 @@ def keys_exist(session: SparkSession, place: TableName) -> bool:
             hint="Name a table that is not there yet.",
             table=str(place),
         )
-    return True
+
+
+def _create(session: SparkSession, environment: Environment, place: TableName) -> None:
+    try:
+        # Its statement takes its tag from the session's settings, which other threads share.
+        with aside(session) as other:
+            create_table(other, environment, place, SCHEMA, "Keys for which checks failed")
+    except EngineFailure as error:
+        failure = failure_of(error)
+        raise LedgerError(
+            f"{place} cannot be made for failing keys: Spark says "
+            f"{failure.condition or failure.kind}. Nothing was checked.",
+            hint="Name another table, and see to your rights there.",
+            table=str(place),
+        ) from None
 
 
 def write_keys(
@@ -91,7 +107,7 @@ def write_keys(
     at: datetime,
     run: str,
 ) -> bool:
-    """Append the keys at fault, in one commit; makes the table where there is none.
+    """Append the keys at fault, in one commit, to a table that ``open_keys`` has seen to.
 
     Only uniqueness and references have keys.
 
@@ -99,15 +115,11 @@ def write_keys(
         Whether there was a check whose keys could be written.
 
     Raises:
-        LedgerError, NotDeltaError: As for ``keys_exist``.
         PySparkException, Py4JJavaError: It cannot be written.
     """
     found = [rows for one in faults if (rows := _keys(session, one)) is not None]
     if not found:
         return False
-    if not keys_exist(session, place):
-        with aside(session) as other:
-            create_table(other, environment, place, SCHEMA, "Keys for which checks failed")
     about = [
         f"timestamp_micros({int(at.timestamp() * 1_000_000)}) AS at",
         f"{literal(environment.name)} AS environment",
