@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         BatchError,
         BatchQuarantined,
         BusyTableError,
+        CheckError,
         ConfigError,
         ConstraintError,
         DeclarationError,
@@ -42,9 +43,13 @@ if TYPE_CHECKING:
         UsageError,
         ViolationError,
     )
+    from deltacheck.events import Event, off_event, on_event
     from deltacheck.migrate.api import baseline, downgrade, plan, session, stamp, status, upgrade
     from deltacheck.migrate.results import RunResult
     from deltacheck.migrate.status import Status
+    from deltacheck.quality.api import check, quality_log
+    from deltacheck.quality.results import Checked
+    from deltacheck.report.api import report
     from deltacheck.rules.model import Action, Gate, Kind, Rule, TableRules
     from deltacheck.writing.guard import guard
     from deltacheck.writing.judge import judge
@@ -60,6 +65,7 @@ _HOMES = {
         "BatchError",
         "BatchQuarantined",
         "BusyTableError",
+        "CheckError",
         "ConfigError",
         "ConstraintError",
         "DeclarationError",
@@ -86,6 +92,7 @@ _HOMES = {
         "UsageError",
         "ViolationError",
     ),
+    "deltacheck.events": ("Event", "off_event", "on_event"),
     "deltacheck.rules.model": ("Action", "Gate", "Kind", "Rule", "TableRules"),
     "deltacheck.migrate.api": (
         "baseline",
@@ -98,6 +105,9 @@ _HOMES = {
     ),
     "deltacheck.migrate.results": ("RunResult",),
     "deltacheck.migrate.status": ("Status",),
+    "deltacheck.quality.api": ("check", "quality_log"),
+    "deltacheck.quality.results": ("Checked",),
+    "deltacheck.report.api": ("report",),
     "deltacheck.writing.guard": ("guard",),
     "deltacheck.writing.judge": ("judge",),
     "deltacheck.writing.result": ("WriteResult",),
@@ -112,11 +122,14 @@ __all__ = [
     "BatchError",
     "BatchQuarantined",
     "BusyTableError",
+    "CheckError",
+    "Checked",
     "ConfigError",
     "ConstraintError",
     "DeclarationError",
     "DeltacheckError",
     "EngineError",
+    "Event",
     "ExpressionError",
     "FailRuleError",
     "Gate",
@@ -146,12 +159,17 @@ __all__ = [
     "WriteResult",
     "__version__",
     "baseline",
+    "check",
     "downgrade",
     "foreach_batch",
     "guard",
     "judge",
+    "off_event",
+    "on_event",
     "plan",
+    "quality_log",
     "quarantine",
+    "report",
     "session",
     "stamp",
     "status",

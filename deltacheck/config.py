@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacheck.errors import ConfigError
+from deltacheck.events import EVENT_KINDS, Notify
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,7 +25,8 @@ else:
     import tomli as tomllib
 
 _ENVIRONMENT_KEYS = ("spark", "warehouse", "schema", "quarantine", "jars", "conf")
-_PROJECT_KEYS = ("default_env", "constraints", "versions", "env")
+_PROJECT_KEYS = ("default_env", "constraints", "versions", "env", "notify")
+_NOTIFY_KEYS = ("command", "logger", "events")
 _PLACEHOLDERS = ("catalog", "schema", "table", "path")
 
 
@@ -59,6 +62,7 @@ class Project:
     Attributes:
         path: The folder.
         file: The file that was read.
+        notify: Where events are told; None: nowhere but in Python.
     """
 
     path: Path
@@ -67,6 +71,7 @@ class Project:
     environments: Mapping[str, Environment]
     constraints: Path
     versions: Path
+    notify: Notify | None = None
 
     def environment(self, name: str | None = None) -> Environment:
         """The environment of that name, or the default one.
@@ -147,7 +152,35 @@ def _project(
         environments=known,
         constraints=folder / (_text(values, "constraints", file, "") or "constraints"),
         versions=folder / (_text(values, "versions", file, "") or "versions"),
+        notify=_notify(file, values.get("notify")),
     )
+
+
+def _notify(file: Path, entry: object) -> Notify | None:
+    if entry is None:
+        return None
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{file}: [notify] must be a table; nothing was done.")
+    _known(entry, _NOTIFY_KEYS, file, "notify")
+    command = entry.get("command", [])
+    words = shlex.split(command) if isinstance(command, str) else command
+    events = entry.get("events", list(EVENT_KINDS))
+    for key, texts in (("command", words), ("events", events)):
+        if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+            raise ConfigError(f"{file}: notify.{key} must be a list of texts; nothing was done.")
+    for event in events:
+        if event not in EVENT_KINDS:
+            raise ConfigError(
+                f"{file}: notify.events has the unknown event {event!r}; nothing was done.",
+                hint=f"It may have: {', '.join(EVENT_KINDS)}.",
+            )
+    logger = _text(entry, "logger", file, "notify")
+    if not words and logger is None:
+        raise ConfigError(
+            f"{file}: [notify] has neither command nor logger; nothing was done.",
+            hint='Add one, for example command = ["python", "tell_team.py"].',
+        )
+    return Notify(tuple(words), logger, tuple(events))
 
 
 def _environment(folder: Path, file: Path, name: str, entry: object) -> Environment:

@@ -33,6 +33,7 @@ A caller catches the class that it can react to and reads attributes, never text
     ├── ViolationError              exit 4   bad rows and something says stop
     │   ├── GateError
     │   ├── FailRuleError
+    │   ├── CheckError
     │   └── BatchQuarantined
     ├── LockError                   exit 5   another run holds the lock, or this one lost it
     │   ├── LockHeldError
@@ -47,7 +48,7 @@ error of Spark or Delta that does is not chained (``raise ... from None``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -275,6 +276,32 @@ class FailRuleError(ViolationError):
     """Rows break a rule whose violators must not be quarantined; nothing was moved."""
 
     code = "fail_rule"
+
+
+class CheckError(ViolationError):
+    """A batch fails a check of batches that says stop; nothing was written or quarantined.
+
+    ``rule`` is the check's name.
+
+    Args:
+        results: The ``BatchResult`` of each check of the batch, those that passed among them.
+    """
+
+    code = "check"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        results: Sequence[Any] = (),
+        hint: str = "",
+        table: str | None = None,
+        rule: str | None = None,
+        violators: int = 0,
+        rows: int = 0,
+    ) -> None:
+        super().__init__(message, hint=hint, table=table, rule=rule, violators=violators, rows=rows)
+        self.results = tuple(results)
 
 
 class BatchQuarantined(ViolationError):  # noqa: N818  (it tells what became of the batch)

@@ -12,7 +12,17 @@ from typing import cast
 
 import typer
 
-from deltacheck.cli import deploy, doctor_, existing, files, quarantine, revisions, shop
+from deltacheck.cli import (
+    checking,
+    deploy,
+    doctor_,
+    existing,
+    files,
+    quarantine,
+    report_,
+    revisions,
+    shop,
+)
 from deltacheck.cli.environments import run_each
 from deltacheck.cli.options import hoisted, relative_last
 from deltacheck.cli.output import err, print_error
@@ -36,6 +46,8 @@ app = typer.Typer(
 files.add_to(app)
 revisions.add_to(app)
 deploy.add_to(app)
+checking.add_to(app)
+report_.add_to(app)
 existing.add_to(app)
 doctor_.add_to(app)
 quarantine.add_to(app)

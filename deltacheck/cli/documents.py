@@ -372,6 +372,145 @@ class PurgeDocument(TypedDict):
     left_behind: str
 
 
+CheckState = Literal["passed", "failed", "unjudged"]
+
+
+class GroupDocument(TypedDict):
+    """What a check says of one group of rows.
+
+    ``group`` is a digest; ``name`` is its values, where the declaration lets it be named.
+    """
+
+    group: str
+    name: Text
+    state: CheckState
+    message: str
+    rows: int
+    failed: int
+    figure: float | None
+
+
+class CheckResultDocument(TypedDict):
+    """What one check says of its table; ``unjudged``: a trend without enough history."""
+
+    table: str
+    check: str
+    kind: str
+    expression: str
+    on_failure: Literal["fail", "warn"]
+    state: CheckState
+    message: str
+    rows: int
+    failed: int
+    figure: float | None
+    groups: list[GroupDocument]
+    tags: list[str]
+    owner: str
+
+
+class CountedRuleDocument(TypedDict):
+    """How many rows break a rule that Delta does not enforce on the table."""
+
+    table: str
+    rule: str
+    expression: str
+    state: Literal["warn", "pending"]
+    on_violation: str
+    rows: int
+    failed: int
+    gate: Text
+    gated: bool
+    note: str
+    owner: str
+
+
+class TableGateDocument(TypedDict):
+    """Rows of a table that break any rule which is still to be added, and what is allowed."""
+
+    table: str
+    rows: int
+    failed: int
+    gate: str
+    gated: bool
+
+
+class CheckDocument(TypedDict):
+    """``check``: what passed and what failed; ``missing``: tables that are not there.
+
+    ``gates``: of tables that have one, held against the rows that break any pending rule.
+    ``keys``: the table that has the keys of failed checks, where asked for and where there are.
+    """
+
+    environment: str
+    run: str
+    at: str
+    failed: bool
+    missing: list[str]
+    keys: str | None
+    checks: list[CheckResultDocument]
+    rules: list[CountedRuleDocument]
+    gates: list[TableGateDocument]
+
+
+class DayDocument(TypedDict):
+    """What happened to a table on one day, by UTC.
+
+    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed.
+    """
+
+    day: str
+    verdict: Literal["fine", "warned", "wrong"]
+    batches: int
+    rows: int
+    bad: int
+    failed: dict[str, int]
+    wrong: dict[str, str]
+    warned: dict[str, str]
+
+
+class LastCheckDocument(TypedDict):
+    """What a check said at its last run."""
+
+    check: str
+    state: str
+    message: str
+    at: str
+
+
+class TableReportDocument(TypedDict):
+    """What the report says of one table; ``ages`` and ``broken`` count quarantined rows."""
+
+    table: str
+    owners: list[str]
+    days: list[DayDocument]
+    checks: list[LastCheckDocument]
+    rules: dict[str, Literal["enforced", "pending", "drifted", "unmanaged", "warn"]]
+    held: int
+    oldest: Text
+    ages: dict[str, int]
+    broken: dict[str, int]
+
+
+class LastRunDocument(TypedDict):
+    """One run of upgrade or downgrade."""
+
+    run: str
+    command: str
+    state: Text
+    began: str
+    revisions: list[str]
+    tables: list[str]
+
+
+class ReportDocument(TypedDict):
+    """``report``: what came in, what was rejected, and what is wrong."""
+
+    environment: str
+    at: str
+    tables: list[TableReportDocument]
+    runs: list[LastRunDocument]
+
+
 class StampDocument(TypedDict):
     """``stamp``: what was recorded without being run."""
 
@@ -435,6 +574,7 @@ ERROR = "error"
 
 DOCUMENTS: Mapping[str, type] = {
     "baseline": BaselineDocument,
+    "check": CheckDocument,
     "current": CurrentDocument,
     "doctor": DoctorDocument,
     "downgrade": RunDocument,
@@ -450,6 +590,7 @@ DOCUMENTS: Mapping[str, type] = {
     "quarantine purge": PurgeDocument,
     "quarantine release": ReleaseDocument,
     "quarantine show": QuarantineShowDocument,
+    "report": ReportDocument,
     "revision": NewRevisionDocument,
     "show": ShowDocument,
     "stamp": StampDocument,

@@ -15,7 +15,7 @@ from typing import Any
 from deltacheck.cli.output import err, grid, out, print_json
 from deltacheck.config import load_project
 
-COMMANDS = ("upgrade", "downgrade", "plan", "status", "current")
+COMMANDS = ("upgrade", "downgrade", "plan", "status", "check", "current")
 """The commands that can be given several environments."""
 
 

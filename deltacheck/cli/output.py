@@ -30,6 +30,8 @@ STATE_STYLES = {
     "enforced": "green",
     "dropped": "green",
     "ran": "green",
+    "passed": "green",
+    "unjudged": "dim",
     "planned": "cyan",
     "pending": "cyan",
     "warn": "yellow",

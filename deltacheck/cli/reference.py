@@ -48,7 +48,7 @@ _CODES = """\
 | 1 | failed: a bad file, a table that is missing, a view or not Delta, a lint error |
 | 2 | usage: no configuration, an unknown environment or target |
 | 3 | work pending or drift, where asked for: `status --check`, `plan --check` |
-| 4 | rows break a rule, and a gate or a `fail` rule says stop |
+| 4 | rows break a rule, and a gate or a `fail` rule says stop; a check failed |
 | 5 | another run holds the lock |
 | 6 | the history is broken: two heads, an edited, missing or unreadable revision |
 | 130, 143 | interrupted, terminated; the journal is intact |

@@ -8,34 +8,27 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import (
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import SparkSession
+from pyspark.sql.types import IntegerType
 
 from deltacheck.config import Environment
-from deltacheck.delta.commit import Frame, Statement, Tag, commit
-from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import exists, read_properties
-from deltacheck.delta.warehouse import create_schema
-from deltacheck.errors import LedgerError, TableNotFoundError
-from deltacheck.names import TableName, literal, quote, split_path
+from deltacheck.delta.commit import Frame, Tag
+from deltacheck.delta.table import read_properties
+from deltacheck.errors import TableNotFoundError
+from deltacheck.ledger.tables import (
+    check_format,
+    compact,
+    create_table,
+    frame_of,
+    read_rows,
+    schema_of,
+)
+from deltacheck.names import TableName, split_path
 
-FORMAT = 1
-"""The format of the ledger that this version writes and reads."""
-
-_FORMAT_KEY = "deltacheck.format"
 _ID_KEY = "deltacheck.journal"
 
 START, RENEW, REVISION, STEP, SETTLED, END = "start", "renew", "revision", "step", "settled", "end"
@@ -92,21 +85,7 @@ class Entry:
     detail: str | None = None
 
 
-_TYPES = {
-    "int": LongType(),
-    "float": DoubleType(),
-    "datetime": TimestampType(),
-    "str": StringType(),
-}
-
-
-def _schema() -> StructType:
-    kinds = {entry.name: str(entry.type).split(" ")[0] for entry in fields(Entry)}
-    types = {name: _TYPES[kind] for name, kind in kinds.items()} | {"seq": IntegerType()}
-    return StructType([StructField(name, types[name], True) for name in kinds])
-
-
-SCHEMA = _schema()
+SCHEMA = schema_of(Entry, {"seq": IntegerType()})
 
 
 @dataclass(frozen=True)
@@ -265,8 +244,10 @@ def read_journal(session: SparkSession, environment: Environment) -> Journal:
         properties = read_properties(session, name)
     except TableNotFoundError:
         return Journal(None, ())
-    _check_format(properties.get(_FORMAT_KEY), name)
-    return Journal(properties[_ID_KEY], tuple(_entries(session.table(name.sql))))
+    check_format(properties, name, "a journal")
+    found = [Entry(**values) for values in read_rows(session.table(name.sql), SCHEMA)]
+    ordered = sorted(found, key=lambda entry: (entry.token, entry.seq))
+    return Journal(properties[_ID_KEY], tuple(ordered))
 
 
 def read_again(session: SparkSession, environment: Environment, seen: Journal) -> Journal:
@@ -288,74 +269,33 @@ def read_again(session: SparkSession, environment: Environment, seen: Journal) -
     return read_journal(session, environment)
 
 
-def _check_format(text: str | None, name: TableName) -> None:
-    if text is None:
-        raise LedgerError(
-            f"{name} is not a journal of deltacheck; it was left untouched.",
-            hint="Name another schema for deltacheck's own tables in the environment.",
-            table=str(name),
-        )
-    if int(text) > FORMAT:
-        raise LedgerError(
-            f"{name} has format {text}; this deltacheck knows formats up to {FORMAT}. "
-            "Nothing was done.",
-            hint="Install the version of deltacheck that the environment is run with.",
-            table=str(name),
-        )
-
-
-def _entries(rows: DataFrame) -> Iterable[Entry]:
-    # Timestamps travel as microseconds: what collect() makes of them depends on the zones of
-    # session and machine.
-    times = {field.name for field in SCHEMA if isinstance(field.dataType, TimestampType)}
-    columns = [
-        f"unix_micros({quote(name)}) AS {quote(name)}" if name in times else quote(name)
-        for name in SCHEMA.names
-    ]
-    found = []
-    for row in rows.selectExpr(*columns).collect():
-        values = row.asDict()
-        found.append(Entry(**{k: _time(v) if k in times else v for k, v in values.items()}))
-    return sorted(found, key=lambda entry: (entry.token, entry.seq))
-
-
-def _time(micros: int | None) -> Any:
-    if micros is None:
-        return None
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
-
-
 def create_journal(session: SparkSession, environment: Environment) -> None:
     """Make the journal where there is none yet.
 
     Raises:
         PySparkException, Py4JJavaError: It cannot be made.
     """
-    name = journal_name(environment)
-    create_schema(session, environment, name)
-    columns = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in SCHEMA)
-    properties = ", ".join(
-        f"{literal(key)} = {literal(value)}"
-        for key, value in (
-            (_FORMAT_KEY, str(FORMAT)),
-            (_ID_KEY, uuid.uuid4().hex),
-            ("delta.appendOnly", "false"),
-            ("delta.enableChangeDataFeed", "false"),
-        )
+    create_table(
+        session,
+        environment,
+        journal_name(environment),
+        SCHEMA,
+        "Runs of deltacheck; append-only",
+        [(_ID_KEY, uuid.uuid4().hex)],
     )
-    statement = (
-        f"CREATE TABLE IF NOT EXISTS {name.sql} ({columns}) USING delta "
-        f"COMMENT 'Runs of deltacheck; append-only' TBLPROPERTIES ({properties})"
-    )
-    try:
-        commit(session, name, Statement(statement), tag=Tag())
-    except EngineFailure:
-        # Another run may have made it in the same instant, which Delta tells in several ways.
-        if not exists(session, name):
-            raise
 
 
 def entries_frame(session: SparkSession, entries: Sequence[Entry]) -> Frame:
     """Entries as rows to be appended, in one file."""
-    rows = [tuple(getattr(entry, name) for name in SCHEMA.names) for entry in entries]
-    return Frame(session.createDataFrame(rows, SCHEMA).coalesce(1))
+    return frame_of(session, entries, SCHEMA)
+
+
+def compact_journal(session: SparkSession, environment: Environment, tag: Tag) -> None:
+    """Put the journal's small files together, where there is one; every entry stays.
+
+    Raises:
+        LedgerError: As for ``read_journal``.
+        PySparkException, Py4JJavaError: It cannot be written.
+    """
+    if read_journal(session, environment).id is not None:
+        compact(session, journal_name(environment), tag)

@@ -7,7 +7,7 @@ command line is thin over them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment, Project, load_project
 from deltacheck.delta.session import open_session, session_for
 from deltacheck.errors import UsageError
-from deltacheck.ledger.journal import read_journal
+from deltacheck.ledger.journal import now, read_journal
 from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.baseline import Baseline, Folders
 from deltacheck.migrate.baseline import baseline as take_over
+from deltacheck.migrate.logged import log_run, stops_logged
 from deltacheck.migrate.restore import restore_quarantined_rows
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
@@ -28,6 +29,7 @@ from deltacheck.migrate.stamp import Stamped
 from deltacheck.migrate.stamp import stamp as record_stamp
 from deltacheck.migrate.status import Status, read_status
 from deltacheck.migrate.tasks import chosen_by, sql_text
+from deltacheck.migrate.telling import announce, stops_told
 from deltacheck.names import TableName
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.graph import History
@@ -117,6 +119,7 @@ def upgrade(
     """
     reviewed = None if plan is None else read_plan(Path(plan))
     asked = Selection(tuple(tables), tuple(tags), tuple(owners))
+    notify = load_project(project).notify
     with _staged(env, project, session, progress, asked) as stage:
         hold = (lambda _: None) if reviewed is None else held_to(reviewed, stage.history.revisions)
 
@@ -124,15 +127,21 @@ def upgrade(
             hold(found)
             review(found)
 
-        return run(
-            replace(stage, repair=repair),
-            target,
-            "upgrade",
-            dry_run=dry_run,
-            lock_timeout=lock_timeout,
-            deadline=deadline,
-            review=both,
-        )
+        at = now()
+        logged = nullcontext() if dry_run else stops_logged(stage, at)
+        with stops_told(stage.environment.name, stage.rules, notify), logged:
+            result = run(
+                replace(stage, repair=repair),
+                target,
+                "upgrade",
+                dry_run=dry_run,
+                lock_timeout=lock_timeout,
+                deadline=deadline,
+                review=both,
+            )
+        log_run(stage, result, at)
+    announce(result, stage.rules, notify)
+    return result
 
 
 def downgrade(

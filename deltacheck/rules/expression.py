@@ -38,6 +38,8 @@ _RESERVED_NAMES = {
     "generated column",
 }
 
+_VALUE_HINT = "Write one column, or one expression about a row, such as date(placed_at)."
+
 _COMPUTED = {Form.ARITHMETIC, Form.CALL, Form.CAST, Form.ACCESS}
 """Forms for which a file's statistics tell nothing; in ANSI mode they can raise an error."""
 
@@ -138,6 +140,48 @@ def not_null(column: str, *, table: str | None = None, rule: str | None = None) 
             rule=rule,
         )
     return parse_rule(".".join(map(spelled, path)) + " IS NOT NULL", table=table, rule=rule)
+
+
+@dataclass(frozen=True)
+class Value:
+    """An expression about one row, of any type.
+
+    Attributes:
+        text: As written.
+        sql: Spelled anew from its tokens.
+        columns: The paths it reads, in order of first use.
+    """
+
+    text: str
+    sql: str
+    columns: tuple[tuple[str, ...], ...]
+
+
+def parse_value(text: str) -> Value:
+    """Read an expression about one row that need not be boolean, such as a column.
+
+    >>> parse_value("price*quantity").sql, parse_value("date(placed_at)").columns
+    ('price * quantity', (('placed_at',),))
+
+    Raises:
+        ExpressionError: It is not one expression about one row, or reads no column.
+    """
+    try:
+        # Any value will do here, and the grammar reads one inside a predicate.
+        root = parse(f"({text}\n) IS NOT NULL")
+        _check_columns(root)
+    except NotARuleError as refusal:
+        raise ExpressionError(
+            f"{text.strip()!r} {refusal.reason} (character {refusal.position}).", hint=_VALUE_HINT
+        ) from None
+    value = next(root.nodes)
+    if root.form is not Form.PREDICATE or value.form is not Form.PARENTHESES:
+        raise ExpressionError(f"{text.strip()!r} is not one expression.", hint=_VALUE_HINT)
+    inner = next(value.nodes)
+    columns = _columns(inner)
+    if not columns:
+        raise ExpressionError(f"{text.strip()!r} reads no column.", hint=_VALUE_HINT)
+    return Value(text.strip(), sql(inner.tokens()), columns)
 
 
 def same_rule(left: str, right: str) -> bool:
@@ -306,9 +350,11 @@ def _operators(node: Node) -> set[str]:
 
 __all__ = [
     "Expression",
+    "Value",
     "check_name",
     "not_null",
     "parse_rule",
+    "parse_value",
     "same_rule",
     "violator_predicate",
 ]

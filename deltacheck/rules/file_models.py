@@ -7,106 +7,28 @@ generated from them.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Union
+from typing import Any, Union, get_args, get_origin
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StringConstraints,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
-from deltacheck.errors import DeclarationError
-from deltacheck.names import split_path
+from deltacheck.rules.check_models import BatchCheckDeclaration, CheckDeclaration, Steps
 from deltacheck.rules.expression import check_name, not_null, parse_rule
-from deltacheck.rules.model import Action, Gate, Kind, Origin, Rule
-
-_SYNONYMS = {
-    "action": "on_violation",
-    "condition": "check",
-    "constraint": "check",
-    "constraints": "rules",
-    "expr": "check",
-    "expression": "check",
-    "include": "use",
-    "name": "table",
-    "notnull": "not_null",
-    "required": "not_null",
-    "severity": "on_violation",
-    "sql": "check",
-    "threshold": "gate",
-}
-"""What other tools call our keys."""
+from deltacheck.rules.fields import (
+    ActionWord,
+    Column,
+    GateText,
+    Strict,
+    Text,
+    Word,
+    did_you_mean,
+    refuse_whole,
+)
+from deltacheck.rules.model import Action, Kind, Origin, Rule
 
 
-def _refuse(text: str, hint: str) -> PydanticCustomError:
-    return PydanticCustomError("deltacheck", "{problem}", {"problem": text, "hint": hint})
-
-
-def _gate(value: object) -> Gate:
-    if isinstance(value, Gate):
-        return value
-    if not isinstance(value, (str, int)):
-        raise _refuse("is not a gate", "Write a number of rows, a percentage or a fraction.")
-    try:
-        return Gate.parse(value)
-    except DeclarationError as error:
-        raise _refuse("is not a gate", error.hint) from None
-
-
-def _action(value: object) -> object:
-    if isinstance(value, Action) or value in [action.value for action in Action]:
-        return value
-    raise _refuse("is not an action", did_you_mean(str(value), [action.value for action in Action]))
-
-
-def _column(value: str) -> str:
-    if value.lower() in ("true", "false", "yes", "no", "on", "off"):
-        raise _refuse(
-            "is not a column",
-            f"`not_null` takes the column's name; a column that is called so is written "
-            f"`{value}`, with the back-quotes.",
-        )
-    try:
-        split_path(value)
-    except DeclarationError as error:
-        raise _refuse("is not a column", error.hint) from None
-    return value
-
-
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^\S+$")]
-Column = Annotated[Text, AfterValidator(_column)]
-ActionWord = Annotated[Action, BeforeValidator(_action)]
-GateText = Annotated[
-    Union[Gate, None],
-    PlainValidator(_gate),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 0},
-                {"type": "string", "pattern": r"^\d+$|^\d+(\.\d+)?\s*%$|^\d+\s*/\s*[1-9]\d*$"},
-            ]
-        }
-    ),
-]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-class RuleDeclaration(_Strict):
+class RuleDeclaration(Strict):
     """A rule: what must be true for each row of the table."""
 
     model_config = ConfigDict(
@@ -143,7 +65,7 @@ class RuleDeclaration(_Strict):
     def _one_of_two(self) -> RuleDeclaration:
         both = bool(self.check and self.not_null)
         if both or not (self.check or self.not_null):
-            raise _refuse(
+            raise refuse_whole(
                 "has both check and not_null" if both else "has neither check nor not_null",
                 "Make two rules of it."
                 if both
@@ -152,7 +74,7 @@ class RuleDeclaration(_Strict):
         return self
 
 
-class TableDeclaration(_Strict):
+class TableDeclaration(Strict):
     """The rules of one table."""
 
     table: Text = Field(
@@ -163,6 +85,14 @@ class TableDeclaration(_Strict):
     description: Text = Field("", description="What a row of it is.")
     rules: dict[str, RuleDeclaration] = Field(
         default_factory=dict, description="The rules by name."
+    )
+    batch: dict[str, BatchCheckDeclaration] = Field(
+        default_factory=dict,
+        description="What must hold for a batch as a whole before it is written, by name.",
+    )
+    checks: dict[str, CheckDeclaration] = Field(
+        default_factory=dict,
+        description="What must hold for the table as a whole, by name; run by `deltacheck check`.",
     )
     use: tuple[Text, ...] = Field(
         (), description="Rule sets to take in: names of files without `table:`."
@@ -177,15 +107,11 @@ class TableDeclaration(_Strict):
     renamed_from: Text = Field("", description="The name that the table had before.")
 
 
-class RuleSetDeclaration(_Strict):
+class RuleSetDeclaration(Strict):
     """Rules that several tables take in with ``use:``, named after the file."""
 
     description: Text = Field("", description="What the rules have in common.")
     rules: dict[str, RuleDeclaration] = Field(description="The rules by name.")
-
-
-Steps = tuple[Union[str, int], ...]
-"""The way to a value in a declaration, for example ``("rules", "amount_positive", "check")``."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +138,24 @@ def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Complain
         error: The failed validation.
         model: The model that it failed against.
     """
-    return tuple(_complaint(details, model) for details in error.errors(include_url=False))
+    found = error.errors(include_url=False)
+    misspelled = {one["loc"][:-1] for one in found if one["type"] == "extra_forbidden"}
+    return tuple(
+        _complaint(details, model)
+        for details in found
+        # A key that is missing where another is unknown is most likely the one meant.
+        if details["type"] != "missing" or details["loc"][:-1] not in misspelled
+    )
+
+
+_ENTRIES: dict[type[BaseModel], str] = {
+    RuleDeclaration: "Write `check: ...` or `not_null: ...` below its name, further in.",
+    CheckDeclaration: "Write `row_count: ...`, `unique: ...` or another test below its name, "
+    "further in.",
+    BatchCheckDeclaration: "Write `row_count: ...`, `unique: ...` or another test below its name, "
+    "further in.",
+}
+"""What stands below the name of a rule or a check."""
 
 
 def _complaint(details: ErrorDetails, model: type[BaseModel]) -> Complaint:
@@ -221,47 +164,59 @@ def _complaint(details: ErrorDetails, model: type[BaseModel]) -> Complaint:
     key = next((step for step in reversed(steps) if isinstance(step, str)), "")
     context = details.get("ctx", {})
     if kind == "extra_forbidden":
-        owner = model if len(steps) == 1 else RuleDeclaration
-        hint = did_you_mean(str(last), list(owner.model_fields))
-        return Complaint(steps, True, f"unknown key {last!r}", hint)
+        owner = _model_at(model, steps[:-1])
+        return Complaint(steps, True, f"unknown key {last!r}", did_you_mean(str(last), owner))
     if kind == "missing":
         return Complaint(steps, True, f"the key {last!r} is missing", "Add it.")
-    if kind == "deltacheck" and len(steps) != 2:
+    if kind == "deltacheck":
         message = f"{key}: {str(details['input'])!r} {context['problem']}"
         return Complaint(steps, False, message, context["hint"])
-    if kind == "deltacheck":
+    if kind == "together":
         return Complaint(steps, True, context["problem"], context["hint"])
-    if kind == "model_type" and len(steps) == 2:
-        hint = "Write `check: ...` or `not_null: ...` below its name, further in."
-        return Complaint(steps, False, "it must be a mapping", hint)
     if kind in ("model_type", "dict_type"):
+        wanted = _type_at(model, steps)
+        if wanted in _ENTRIES:
+            return Complaint(steps, False, "it must be a mapping", _ENTRIES[wanted])
         hint = f"Write `{last}:` and its entries below it, further in."
         return Complaint(steps, False, f"{last!r} must be a mapping", hint)
     if kind == "tuple_type":
         return Complaint(steps, False, f"{key!r} must be a list", f"Write `{key}: [a, b]`.")
-    if kind == "string_too_short":
+    if kind in ("string_too_short", "too_short"):
         return Complaint(steps, False, f"{key!r} is empty", "Give it a value, or delete the key.")
     if kind == "string_pattern_mismatch":
         return Complaint(
             steps, False, f"{details['input']!r} in {key!r} is not one word", "Leave spaces out."
         )
+    if kind.startswith("int_") or kind == "greater_than_equal":
+        return Complaint(steps, False, f"{key!r} must be a number of rows", "Such as 1000.")
+    if kind.startswith("bool_"):
+        return Complaint(steps, False, f"{key!r} must be true or false", "Write `true`.")
     return Complaint(steps, False, f"{key!r} must be a text", "Quote it.")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion for a word that is not known.
+def _model_at(model: type[BaseModel], steps: Steps) -> list[str]:
+    """The keys that a mapping in a declaration may have."""
+    found = _type_at(model, steps)
+    return [] if found is None else list(found.model_fields)
 
-    >>> did_you_mean("chek", ["check", "not_null"])
-    "Did you mean 'check'?"
-    >>> did_you_mean("colour", ["check", "not_null"])
-    'It may be: check, not_null.'
-    """
-    choices = list(known)
-    lower = word.casefold().replace("-", "_")
-    close = difflib.get_close_matches(lower, choices, n=1)
-    if not close and _SYNONYMS.get(lower) in choices:
-        close = [_SYNONYMS[lower]]
-    return f"Did you mean {close[0]!r}?" if close else f"It may be: {', '.join(choices)}."
+
+def _type_at(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
+    """The model of a mapping in a declaration, where it has one."""
+    here: Any = model
+    for step in steps:
+        if get_origin(here) is dict:
+            here = get_args(here)[1]
+        elif _is_model(here) and step in here.model_fields:
+            here = here.model_fields[step].annotation
+            if get_origin(here) is Union:
+                here = next((one for one in get_args(here) if _is_model(one)), here)
+        else:
+            return None
+    return here if _is_model(here) else None
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseModel)
 
 
 def rule_of(

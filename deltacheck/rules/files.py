@@ -18,20 +18,32 @@ from pydantic import BaseModel, ValidationError
 from deltacheck.config import expand
 from deltacheck.errors import DeclarationError, IdentifierError, RuleFileError
 from deltacheck.names import TableName
+from deltacheck.rules.check_models import (
+    BatchCheckDeclaration,
+    CheckDeclaration,
+    batch_check_of,
+    table_check_of,
+)
+from deltacheck.rules.checks import BatchCheck, BrokenShare, TableCheck, Trend
+from deltacheck.rules.expression import check_name
+from deltacheck.rules.fields import did_you_mean
 from deltacheck.rules.file_models import (
     Complaint,
     RuleDeclaration,
     RuleSetDeclaration,
     TableDeclaration,
     complaints,
-    did_you_mean,
     rule_of,
 )
 from deltacheck.rules.model import Origin, Rule, TableRules
+from deltacheck.rules.quantities import MeasureKind
 from deltacheck.rules.yaml_text import Document, Mark, Steps, read_documents, read_text
 
 _SUFFIXES = (".yml", ".yaml")
 _PLAIN_NAME = re.compile(r"(?:[\w-]+|`(?:[^`]|``)+`)(?:\.(?:[\w-]+|`(?:[^`]|``)+`))*")
+
+_NAMED: Mapping[object, str] = {"rules": "rule", "batch": "batch check", "checks": "check"}
+"""Keys under which names stand, and what has those names."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -146,8 +158,9 @@ class _Place:
     ) -> RuleFileError:
         """An error about the value, or the key, to which the steps lead."""
         mark = self.document.key_mark(steps) if at_key else self.document.value_mark(steps)
-        rule = str(steps[1]) if len(steps) > 1 and steps[0] == "rules" else None
-        about = f"{self.subject}, rule {rule!r}" if rule is not None else self.subject
+        word = _NAMED.get(steps[0]) if len(steps) > 1 else None
+        rule = None if word is None else str(steps[1])
+        about = self.subject if rule is None else f"{self.subject}, {word} {rule!r}"
         return RuleFileError(
             f"{about}: {message}.",
             hint=hint,
@@ -259,7 +272,7 @@ class _Survey:
             renamed_from = self.table_name(place, "renamed_from", declaration.renamed_from)
         if name is not None:
             place = _Place(place.path, place.document, f"Table {name}", str(name))
-            if not declaration.model_fields_set & {"rules", "use"}:
+            if not declaration.model_fields_set & {"rules", "use", "batch", "checks"}:
                 self.problems.append(
                     place.problem((), "it declares no rules", "Add `rules:`, or `use:`.")
                 )
@@ -307,33 +320,39 @@ class _Survey:
     def table_name(self, place: _Place, key: str, text: str) -> TableName | None:
         """The table that a text names, or None when it names none."""
         try:
+            return self.named_table(place, (key,), text)
+        except DeclarationError as error:
+            self.problems.append(error)
+            return None
+
+    def named_table(self, place: _Place, steps: Steps, text: str) -> TableName:
+        """The table that a text names.
+
+        Raises:
+            DeclarationError: It names none.
+        """
+        key = steps[-1]
+        try:
             expanded = expand(text, self.environ)
         except KeyError as missing:
             name = missing.args[0]
-            self.problems.append(
-                place.problem(
-                    (key,),
-                    f"{key} needs the environment variable {name}, which is not set",
-                    f"Set it, or write ${{{name}:-default}}.",
-                )
-            )
-            return None
+            raise place.problem(
+                steps,
+                f"{key} needs the environment variable {name}, which is not set",
+                f"Set it, or write ${{{name}:-default}}.",
+            ) from None
         if not _PLAIN_NAME.fullmatch(expanded.strip()):
-            self.problems.append(
-                place.problem(
-                    (key,),
-                    f"{expanded!r} is not the name of a table",
-                    "Write table, schema.table or catalog.schema.table; a part with anything but "
-                    "letters, digits, _ and - stands between back-quotes.",
-                )
+            raise place.problem(
+                steps,
+                f"{expanded!r} is not the name of a table",
+                "Write table, schema.table or catalog.schema.table; a part with anything but "
+                "letters, digits, _ and - stands between back-quotes.",
             )
-            return None
         try:
             name = TableName.parse(expanded)
         except DeclarationError as error:
-            mark = place.document.value_mark((key,))
-            self.problems.append(_copy(error, error.message, error.hint, place.path, mark))
-            return None
+            mark = place.document.value_mark(steps)
+            raise _copy(error, error.message, error.hint, place.path, mark) from None
         # A new migration names the table as the file does, not as one environment has it.
         return replace(name, template=text.strip()) if "${" in text else name
 
@@ -359,10 +378,74 @@ class _Survey:
         self.problems += _renames(place, declarations)
         return tuple(rules)
 
+    def checks(
+        self, place: _Place, declaration: TableDeclaration
+    ) -> tuple[tuple[BatchCheck, ...], tuple[TableCheck, ...]]:
+        """The checks of one document that are sound, in its order: of batches, of the table."""
+        batch: list[BatchCheck] = []
+        checks: list[TableCheck] = []
+        both: dict[Steps, BatchCheckDeclaration | CheckDeclaration] = {
+            **{("batch", name): one for name, one in declaration.batch.items()},
+            **{("checks", name): one for name, one in declaration.checks.items()},
+        }
+        for steps, declared in both.items():
+            name, origin = str(steps[1]), place.origin(steps)
+
+            def name_table(more: Steps, text: str, steps: Steps = steps) -> TableName:
+                return self.named_table(place, (*steps, *more), text)
+
+            try:
+                check_name(name, table=place.table)
+            except DeclarationError as error:
+                mark = place.document.key_mark(steps)
+                self.problems.append(_copy(error, error.message, error.hint, place.path, mark))
+                continue
+            try:
+                if isinstance(declared, CheckDeclaration):
+                    checks.append(
+                        table_check_of(name, declared, name_table=name_table, origin=origin)
+                    )
+                else:
+                    batch.append(
+                        batch_check_of(name, declared, name_table=name_table, origin=origin)
+                    )
+            except DeclarationError as error:
+                self.problems.append(error)
+        return tuple(batch), tuple(checks)
+
+    def fit(self, place: _Place, rules: TableRules) -> None:
+        """Complain about checks that do not fit the table's rules, or each other."""
+        taken = {rule.key: f"a rule ({_where(rule)})" for rule in rules.rules}
+        known = [rule.name for rule in rules.rules]
+        for section, checks in (("batch", rules.batch), ("checks", rules.checks)):
+            for check in checks:
+                steps: Steps = (section, check.name)
+                key = check.name.lower()
+                if key in taken:
+                    self.problems.append(
+                        place.problem(
+                            steps,
+                            f"{taken[key]} has this name",
+                            "Rename one of the two: what passed and failed is told by name.",
+                            at_key=True,
+                        )
+                    )
+                taken[key] = f"a check ({_where(check)})"
+                rule = _rule_read_by(check)
+                if rule is not None and rules.rule(rule) is None:
+                    self.problems.append(
+                        place.problem(
+                            (*steps, check.kind),
+                            f"no rule {rule!r}",
+                            did_you_mean(rule, known) if known else "The table has no rules.",
+                        )
+                    )
+
     def table(self, pending: _Pending) -> None:
         """Put a table's rules together."""
         place, declaration = pending.place, pending.declaration
         own = self.rules(place, declaration.rules)
+        batch, checks = self.checks(place, declaration)
         first = self.tables.get(pending.name)
         if first is not None and first.origin is not None:
             self.problems.append(
@@ -385,7 +468,7 @@ class _Survey:
                         at_key=True,
                     )
                 )
-        self.tables[pending.name] = TableRules(
+        rules = TableRules(
             table=pending.name,
             rules=(*shared, *(rule for rule in own if rule.key not in taken)),
             description=declaration.description,
@@ -393,8 +476,12 @@ class _Survey:
             tags=declaration.tags,
             owner=declaration.owner,
             renamed_from=pending.renamed_from,
+            batch=batch,
+            checks=checks,
             origin=place.origin(("table",)),
         )
+        self.fit(place, rules)
+        self.tables[pending.name] = rules
 
     def used(self, place: _Place, names: Iterable[str]) -> Iterator[Rule]:
         """The rules of the rule sets that a table uses."""
@@ -465,5 +552,15 @@ def _renames(place: _Place, declarations: Mapping[str, RuleDeclaration]) -> Iter
             )
 
 
-def _where(rule: Rule) -> str:
+def _rule_read_by(check: BatchCheck | TableCheck) -> str | None:
+    """The rule whose violators a check counts."""
+    test = check.test
+    if isinstance(test, BrokenShare):
+        return test.rule
+    if isinstance(test, Trend) and test.measure.kind is MeasureKind.FAILURE_SHARE:
+        return test.measure.of
+    return None
+
+
+def _where(rule: Rule | BatchCheck | TableCheck) -> str:
     return f"{rule.origin.path}, line {rule.origin.line}" if rule.origin else "from Python"

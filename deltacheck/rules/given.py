@@ -13,12 +13,15 @@ from pydantic import ValidationError
 
 from deltacheck.errors import DeclarationError
 from deltacheck.names import TableName
+from deltacheck.rules.check_models import batch_check_of
+from deltacheck.rules.checks import BatchCheck
 from deltacheck.rules.expression import check_name, not_null, parse_rule
+from deltacheck.rules.fields import did_you_mean
 from deltacheck.rules.file_models import (
     RuleDeclaration,
     RuleSetDeclaration,
+    TableDeclaration,
     complaints,
-    did_you_mean,
     rule_of,
 )
 from deltacheck.rules.model import Kind, Rule, TableRules
@@ -50,6 +53,41 @@ def rules_given(table: TableName | str, given: Mapping[str, object] | Iterable[R
         else [_checked(name, rule) for rule in given]
     )
     return TableRules(table=name, rules=_distinct(name, rules))
+
+
+def checks_given(table: TableName | str, given: Mapping[str, object]) -> tuple[BatchCheck, ...]:
+    """The checks of a batch, from Python.
+
+    >>> (check,) = checks_given("shop.orders", {"some": {"row_count": {"min": 1}}})
+    >>> check.test
+    RowCount(least=1, most=None)
+
+    Args:
+        table: The table that the batch is for.
+        given: Names of checks, each with what a file may say about it under ``batch:``.
+
+    Raises:
+        DeclarationError: A declaration is malformed.
+        IdentifierError: A name is not one that a check or a table can have.
+    """
+    name = table if isinstance(table, TableName) else TableName.parse(table)
+    try:
+        declared = TableDeclaration.model_validate({"table": str(name), "batch": dict(given)})
+    except ValidationError as error:
+        first = complaints(error, TableDeclaration)[0]
+        check = str(first.steps[1]) if len(first.steps) > 1 else None
+        where = f"Table {name}" if check is None else f"Table {name}, batch check {check!r}"
+        raise DeclarationError(
+            f"{where}: {first.message}.", hint=first.hint, table=str(name), rule=check
+        ) from None
+    return tuple(
+        batch_check_of(
+            check_name(check, table=str(name)),
+            one,
+            name_table=lambda _, text: TableName.parse(text),
+        )
+        for check, one in declared.batch.items()
+    )
 
 
 def rules_from_rows(rows: Iterable[Mapping[str, object]]) -> dict[TableName, TableRules]:

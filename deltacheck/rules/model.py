@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deltacheck.errors import DeclarationError
 from deltacheck.names import TableName
+
+if TYPE_CHECKING:
+    from deltacheck.rules.checks import BatchCheck, TableCheck
 
 DEFAULT_GATE_TEXT = "10%"
 """The gate of an upgrade where none is declared: a typo must not empty a table."""
@@ -73,6 +77,11 @@ class Gate:
         if isinstance(self.limit, int):
             return bad <= self.limit
         return bad <= self.limit * rows
+
+    @property
+    def declared(self) -> str:
+        """A text that ``parse`` reads as this gate."""
+        return str(self.limit) if isinstance(self.limit, int) else self.text
 
     def __str__(self) -> str:
         return self.text
@@ -139,7 +148,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class TableRules:
-    """All that ``constraints/`` says about one table."""
+    """All that ``constraints/`` says about one table.
+
+    Attributes:
+        batch: What must hold for a batch as a whole before it is written.
+        checks: What must hold for the table as a whole.
+    """
 
     table: TableName
     rules: tuple[Rule, ...]
@@ -148,6 +162,8 @@ class TableRules:
     tags: tuple[str, ...] = ()
     owner: str = ""
     renamed_from: TableName | None = None
+    batch: tuple[BatchCheck, ...] = ()
+    checks: tuple[TableCheck, ...] = ()
     origin: Origin | None = field(default=None, compare=False)
 
     def rule(self, name: str) -> Rule | None:

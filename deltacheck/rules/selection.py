@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from deltacheck.errors import ExpressionError
 from deltacheck.names import TableName, split_path
+from deltacheck.rules.checks import BatchCheck, TableCheck
 from deltacheck.rules.expression import parse_rule
 from deltacheck.rules.model import Rule, RuleSet, TableRules
 
@@ -47,8 +48,8 @@ class Selection:
         name = str(table).casefold()
         return not self.tables or any(fnmatchcase(name, p.casefold()) for p in self.tables)
 
-    def has_rule(self, declared: TableRules, rule: Rule) -> bool:
-        """Whether a declared rule has a tag and an owner asked for."""
+    def has_rule(self, declared: TableRules, rule: Rule | BatchCheck | TableCheck) -> bool:
+        """Whether a declared rule or check has a tag and an owner asked for."""
         tags = {tag.casefold() for tag in (*declared.tags, *rule.tags)}
         owner = (rule.owner or declared.owner).casefold()
         return (not self.tags or any(tag.casefold() in tags for tag in self.tags)) and (

@@ -25,17 +25,20 @@ from deltacheck.errors import (
     QuarantineError,
     UsageError,
 )
+from deltacheck.ledger.journal import now
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import read_place
 from deltacheck.rules.model import Action
 from deltacheck.writing.judge import BatchRule, Ground, batch_rules, check_given
+from deltacheck.writing.logged import BatchLog
 from deltacheck.writing.once import ROWS, find_commit, remove_attempt
 from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import check_names, labels_of, new_attempt, quarantine_place, send
 from deltacheck.writing.seen import AS_IT_CAME
 from deltacheck.writing.survey import Survey, survey
+from deltacheck.writing.telling import stops_told
 from deltacheck.writing.verdict import Refusal, Verdict, judge_source, named_rule
 from deltacheck.writing.write import quarantined_error, tell
 
@@ -130,17 +133,23 @@ def guard(
             table=table,
         )
     check_frame(df, asked)
-    result = _guarded(df, asked, action)
-    tell(result, asked)
+    with quiet_query_loggers():
+        known = survey(df.sparkSession, asked)
+    logged = BatchLog(df.sparkSession, asked, known, new_attempt(), now())
+    with stops_told(asked, known), logged.stops():
+        result = _guarded(df, asked, known, action)
+    logged.add(result)
+    tell(result, asked, known)
     if asked.strict and not result.ok:
         raise quarantined_error(result)
     return result
 
 
-def _guarded(df: DataFrame, asked: Request, action: Callable[[DataFrame], Any]) -> WriteResult:
+def _guarded(
+    df: DataFrame, asked: Request, known: Survey, action: Callable[[DataFrame], Any]
+) -> WriteResult:
     session = df.sparkSession
     with quiet_query_loggers():
-        known = survey(session, asked)
         _check_rules(asked, known)
         if (earlier := _earlier(session, asked, known)) is not None:
             return earlier
@@ -322,9 +331,11 @@ def _told(session: SparkSession, asked: Request, known: Survey, verdict: Verdict
         quarantine=str(known.quarantine) if whole or counts.quarantine else None,
         quarantined=counts.rows if whole else counts.quarantine,
         dropped=0 if whole else counts.drop,
+        bad=counts.bad,
         rule=verdict.rule,
         broken=verdict.broken,
         batch_id=asked.batch_id,
         _session=session,
         _rows=0 if whole else None,
+        _came=counts.rows,
     )

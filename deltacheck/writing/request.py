@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Union
 
 from pyspark.sql import DataFrame
@@ -11,7 +14,8 @@ from pyspark.sql import DataFrame
 from deltacheck.errors import UsageError
 from deltacheck.names import TableName
 from deltacheck.quarantine import layout as own
-from deltacheck.rules.given import rules_given
+from deltacheck.rules.checks import BatchCheck
+from deltacheck.rules.given import checks_given, rules_given
 from deltacheck.rules.model import Gate, Rule
 from deltacheck.writing.once import Batch, job_batch
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 Mode = Literal["append", "overwrite", "replace"]
 Route = Literal["batch", "rows"]
 Rules = Union[Mapping[str, object], Iterable[Rule]]
+Figure = Union[int, float, Decimal, Fraction]
 OnQuarantine = Callable[["WriteResult"], object]
 
 _OURS = ("txnappid", "txnversion")
@@ -35,6 +40,8 @@ class Request:
             the session says.
         options: Options of the DataFrame writer that deltacheck does not take care of itself.
         rules: Rules for this batch, by key.
+        checks: Checks for this batch, by name in lower case.
+        figures: What the job says of the batch, by name.
         source: How the quarantine tells where its rows come from.
     """
 
@@ -48,6 +55,8 @@ class Request:
     options: Mapping[str, str] = field(default_factory=dict)
     user_metadata: str | None = None
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    checks: Mapping[str, BatchCheck] = field(default_factory=dict)
+    figures: Mapping[str, Fraction] = field(default_factory=dict)
     keep: tuple[str, ...] = ()
     quarantine: TableName | None = None
     max_bad: Gate | None = None
@@ -81,6 +90,8 @@ def request(
     replace_where: str | None = None,
     options: Mapping[str, object] | None = None,
     rules: Rules | None = None,
+    checks: Mapping[str, object] | None = None,
+    figures: Mapping[str, Figure] | None = None,
     keep: str | Iterable[str] = (),
     quarantine: str | None = None,
     max_bad: str | int | None = None,
@@ -129,6 +140,8 @@ def request(
         options=rest,
         user_metadata=user_metadata,
         rules=given,
+        checks={check.name.lower(): check for check in checks_given(name, checks or {})},
+        figures={key: _figure(table, key, value) for key, value in (figures or {}).items()},
         keep=_names(keep),
         quarantine=None if quarantine is None else TableName.parse(quarantine),
         max_bad=None if max_bad is None else Gate.parse(max_bad),
@@ -139,6 +152,13 @@ def request(
         on_quarantine=on_quarantine,
         source=own.WRITE if mode == "append" else own.OVERWRITE,
     )
+
+
+def _figure(table: str, name: str, value: Figure) -> Fraction:
+    # NaN and infinity agree with nothing.
+    if isinstance(value, bool) or not math.isfinite(value):
+        raise _usage(table, f"the figure {name}={value!r}", "a figure is a number")
+    return Fraction(value)
 
 
 def check_frame(df: DataFrame, asked: Request) -> None:

@@ -15,14 +15,16 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from deltacheck.config import load_project
+from deltacheck.config import Environment, load_project
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import CONSTRAINT_PREFIX, table_problem
 from deltacheck.delta.warehouse import register
 from deltacheck.errors import TableNotFoundError
-from deltacheck.ledger.recorded import read_recorded, recorded_quarantine
+from deltacheck.events import Notify
+from deltacheck.ledger.recorded import read_recorded, recorded_environment, recorded_quarantine
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import quarantine_name
+from deltacheck.rules.checks import BatchCheck
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.files import read_rules
 from deltacheck.rules.model import Action, Gate, Rule, TableRules
@@ -43,6 +45,11 @@ class Survey:
         given: The keys of those.
         constraints: The table's CHECKs: name as stored to expression as stored.
         gate: The table's own gate for this write.
+        checks: The checks of a batch as a whole, those given with it among them.
+        owner: Who answers for the table.
+        ledger: The environment whose tables tell of this one, where a project is configured or
+            an upgrade recorded it; None: what becomes of batches is not logged.
+        notify: Where that project wants events told.
     """
 
     exists: bool
@@ -52,6 +59,15 @@ class Survey:
     gate: Gate | None = None
     given: frozenset[str] = frozenset()
     constraints: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[BatchCheck, ...] = ()
+    owner: str = ""
+    ledger: Environment | None = None
+    notify: Notify | None = None
+
+    @property
+    def environment(self) -> str | None:
+        """The name of the environment, where one is known."""
+        return None if self.ledger is None else self.ledger.name
 
     def enforces(self, rule: Rule) -> bool:
         """Whether a CHECK of the table is this rule."""
@@ -76,12 +92,12 @@ def survey(session: SparkSession, asked: Request) -> Survey:
             table=str(asked.table),
         )
     told = properties or {}
-    project, pattern = _project(asked.table)
-    declared = project or read_recorded(asked.table, told)
+    project = _project(asked.table)
+    declared = project.rules or read_recorded(asked.table, told)
     rules = {} if declared is None else {rule.key: rule for rule in declared.rules}
     place = asked.quarantine
-    if place is None and pattern is not None:
-        place = quarantine_name(asked.table, pattern)
+    if place is None and project.quarantine is not None:
+        place = quarantine_name(asked.table, project.quarantine)
     return Survey(
         exists=properties is not None,
         properties=told,
@@ -94,7 +110,16 @@ def survey(session: SparkSession, asked: Request) -> Survey:
             for key, value in told.items()
             if key.startswith(CONSTRAINT_PREFIX)
         },
+        checks=_checks(asked, declared),
+        owner="" if declared is None else declared.owner,
+        ledger=project.environment or recorded_environment(told),
+        notify=project.notify,
     )
+
+
+def _checks(asked: Request, declared: TableRules | None) -> tuple[BatchCheck, ...]:
+    known = {} if declared is None else {check.name.lower(): check for check in declared.batch}
+    return tuple({**known, **asked.checks}.values())
 
 
 def read_properties(session: SparkSession, table: TableName) -> dict[str, str] | None:
@@ -129,8 +154,8 @@ def _properties(session: SparkSession, table: TableName) -> dict[str, str]:
 def looks_first(asked: Request, known: Survey) -> bool:
     """Whether a batch has to be judged before it is written, since Delta cannot refuse it.
 
-    That is so for a rule given with the batch that the table does not enforce, and for a
-    limit on rows that only a warning is for.
+    That is so for checks of the batch as a whole, for a rule given with the batch that the
+    table does not enforce, and for a limit on rows that only a warning is for.
     """
     given = any(
         rule.on_violation is not Action.WARN and not known.enforces(rule)
@@ -140,13 +165,27 @@ def looks_first(asked: Request, known: Survey) -> bool:
     limited = any(rule.gate is not None for rule in warnings)
     # Metrics cannot be observed on a write that makes a table.
     unobserved = bool(warnings) and (not known.exists or asked.mode == "replace")
-    return given or limited or unobserved
+    return bool(known.checks) or given or limited or unobserved
 
 
-def _project(table: TableName) -> tuple[TableRules | None, str | None]:
+@dataclass(frozen=True)
+class _Project:
+    """What a project says of a table; nothing where none is configured.
+
+    Attributes:
+        quarantine: The pattern of quarantines' names.
+    """
+
+    rules: TableRules | None = None
+    quarantine: str | None = None
+    environment: Environment | None = None
+    notify: Notify | None = None
+
+
+def _project(table: TableName) -> _Project:
     folder = Path(os.environ.get(PROJECT_VARIABLE) or ".")
     if not _is_project(folder):
-        return None, None
+        return _Project()
     found = load_project(folder)
     environment = found.environment(os.environ.get(ENVIRONMENT_VARIABLE))
     rules = None
@@ -154,7 +193,7 @@ def _project(table: TableName) -> tuple[TableRules | None, str | None]:
         files = sorted((str(f), f.stat().st_mtime_ns) for f in found.constraints.rglob("*.y*ml"))
         known = _rules(found.constraints.resolve(), tuple(files), frozenset(os.environ.items()))
         rules = known.get(table)
-    return rules, environment.quarantine
+    return _Project(rules, environment.quarantine, environment, found.notify)
 
 
 def _is_project(folder: Path) -> bool:

@@ -16,11 +16,13 @@ from pyspark.sql import DataFrame
 from deltacheck.delta.failures import Violation
 from deltacheck.errors import FailRuleError, GateError
 from deltacheck.names import literal, quote
+from deltacheck.quality.batch import BatchResult
 from deltacheck.quarantine import layout as own
 from deltacheck.rules.model import Action, Gate
 from deltacheck.writing.judge import OUTSIDE, BatchRule, Ground, judged
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
+from deltacheck.writing.whole import check_whole
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,9 @@ class Verdict:
         rows: The pinned batch as it came, with the names of the rules that each row broke.
         fate: ``clean``: no row is bad; ``batch``: all rows go to quarantine; ``rows``: each
             goes where it belongs.
-        rule: The rule that Delta named, as declared, or None.
+        rule: The rule that Delta named, as declared, or the check for which the batch is
+            quarantined, or None.
+        checked: What each check of the batch as a whole says.
     """
 
     ground: Ground
@@ -73,6 +77,7 @@ class Verdict:
     counts: Counts
     fate: Literal["clean", "batch", "rows"]
     rule: str | None
+    checked: tuple[BatchResult, ...] = ()
 
     @property
     def good(self) -> DataFrame:
@@ -103,6 +108,7 @@ def reach_verdict(
     Raises:
         FailRuleError: A row breaks a ``fail`` rule.
         GateError: More rows are bad than a gate allows.
+        CheckError: The batch as a whole fails a check that says stop.
         PySparkException, Py4JJavaError: Delta's refusal, where it is a fault of the job and not
             of its rows; or what a rule raises that cannot be evaluated.
     """
@@ -113,8 +119,11 @@ def reach_verdict(
     if refusal is not None and _is_fault(refusal, base, counts):
         raise refusal.error
     _stop(pinned, base, asked, known, counts, rule)
+    whole = check_whole(pinned, asked, known)
+    if whole.quarantined_by is not None:
+        return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.results)
     fate = _fate(base, asked, counts, rule)
-    return Verdict(base, pinned, counts, fate, rule)
+    return Verdict(base, pinned, counts, fate, rule, whole.results)
 
 
 def judge_source(

@@ -17,13 +17,17 @@ from deltacheck.delta.commit import USER_METADATA
 from deltacheck.delta.failures import EngineFailure, violation_of
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.errors import BatchQuarantined, UsageError
+from deltacheck.ledger.journal import now
+from deltacheck.writing.logged import BatchLog
 from deltacheck.writing.once import earlier, find_commit, standing
-from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
+from deltacheck.writing.request import Figure, OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import Errand, deliver_as_is, new_attempt, repeated, route
-from deltacheck.writing.survey import looks_first, survey
+from deltacheck.writing.survey import Survey, looks_first, survey
+from deltacheck.writing.telling import announce, stops_told
 from deltacheck.writing.verdict import Refusal
 from deltacheck.writing.watch import watch
+from deltacheck.writing.whole import check_figures
 
 log = logging.getLogger("deltacheck")
 
@@ -39,6 +43,8 @@ def write(
     replace_where: str | None = None,
     options: Mapping[str, object] | None = None,
     rules: Rules | None = None,
+    checks: Mapping[str, object] | None = None,
+    figures: Mapping[str, Figure] | None = None,
     keep: str | Iterable[str] = (),
     quarantine: str | None = None,
     max_bad: str | int | None = None,
@@ -69,6 +75,10 @@ def write(
         rules: Rules for this batch, by name: a SQL expression, or what a file in
             ``constraints/`` may say about a rule. They may read columns of ``keep``, and may
             change what happens to rows that break one of the table's own rules.
+        checks: Checks of this batch as a whole, by name: what a file in ``constraints/`` may
+            say under ``batch:``. One of the same name as a declared one takes its place. A
+            batch that has checks is pinned and looked at before it is written.
+        figures: Figures that checks hold the batch against, by name: ``{"total": 1250.5}``.
         keep: Columns of the batch that go to quarantine with its rows, and not to the table.
         quarantine: Where bad rows go; default: where the table's recorded rules say, else
             ``<table>_quarantine``.
@@ -91,11 +101,12 @@ def write(
         BatchQuarantined: See ``strict``.
         GateError: More rows are bad than a gate allows; nothing was written.
         FailRuleError: A row breaks a ``fail`` rule; nothing was written.
+        CheckError: The batch fails a check that says stop; nothing was written.
         TableNotFoundError: See ``create``.
         BatchError: The table had the batch before, and its history no longer says what became
             of it.
         UsageError: The arguments contradict each other or the batch.
-        DeclarationError: A rule or a gate is malformed.
+        DeclarationError: A rule, a check or a gate is malformed.
         QuarantineError: Rows that Delta cannot refuse were to be quarantined, and cannot be.
         PySparkException, Py4JJavaError: Whatever else Spark or Delta raises, as it came and
             with nothing written. Its text may hold values of rows. Delta's refusal of the
@@ -111,6 +122,8 @@ def write(
         replace_where=replace_where,
         options=options,
         rules=rules,
+        checks=checks,
+        figures=figures,
         keep=keep,
         quarantine=quarantine,
         max_bad=max_bad,
@@ -139,12 +152,17 @@ def perform(df: DataFrame, asked: Request) -> WriteResult:
         asked = replace(asked, user_metadata=session.conf.get(USER_METADATA, None))
     with quiet_query_loggers():
         known = survey(session, asked)
+        check_figures(asked, known)
         if known.exists:
             _check_kept(df, asked)
-        result = _perform(Errand(session, df, asked, known, new_attempt()))
+        errand = Errand(session, df, asked, known, new_attempt())
+        logged = BatchLog(session, asked, known, errand.attempt, now())
+        with stops_told(asked, known), logged.stops():
+            result = _perform(errand)
+        logged.add(result)
     if not known.exists and (asked.batch is not None or result.route != "batch"):
         log.warning("%s was not there and has been made; no rule guards it yet", asked.table)
-    tell(result, asked)
+    tell(result, asked, known)
     return result
 
 
@@ -184,6 +202,7 @@ def _perform(errand: Errand) -> WriteResult:
         batch_id=errand.tag().batch,
         _session=errand.session,
         _attempt=errand.attempt,
+        _came=watched.rows_seen(),
         _landed=landed,
     )
 
@@ -202,28 +221,36 @@ def _check_kept(df: DataFrame, asked: Request) -> None:
             )
 
 
-def tell(result: WriteResult, asked: Request) -> None:
-    """Log what became of a batch; call back where rows were quarantined."""
-    counts = ", ".join(f"{rule}: {_rows(rows)}" for rule, rows in result.broken.items())
-    counts = counts or f"{result.rule or 'a rule'}, which no row breaks by itself"
-    if result.repeated and not result.quarantined:
+def tell(result: WriteResult, asked: Request, known: Survey) -> None:
+    """Log what became of a batch, and tell those who want to know of it."""
+    message = _message(result)
+    if message is None:
         return
+    log.warning("%s", message)
+    if result.quarantined and asked.on_quarantine is not None:
+        asked.on_quarantine(result)
+    announce(result, asked, known, message)
+
+
+def _message(result: WriteResult) -> str | None:
+    """What became of a batch; None: it was written as it came, or that was told before."""
+    counts = ", ".join(f"{rule}: {_rows(rows)}" for rule, rows in result.broken.items())
+    checks = "; ".join(f"{check}: {why}" for check, why in result.checks.items())
+    why = "; ".join(filter(None, (counts, checks)))
+    why = why or f"{result.rule or 'a rule'}, which no row breaks by itself"
     if result.quarantined:
-        where = f"{_rows(result.quarantined)} in {result.quarantine}"
-        if result.ok:
-            log.warning(
-                "%s: bad rows of a batch are quarantined, %s; %s", result.table, where, counts
-            )
-        else:
-            log.warning("%s: nothing of a batch is written, %s; %s", result.table, where, counts)
-        if asked.on_quarantine is not None:
-            asked.on_quarantine(result)
-    elif result.dropped:
-        log.warning(
-            "%s: a batch was written without %s; %s", result.table, _rows(result.dropped), counts
+        what = (
+            "bad rows of a batch are quarantined" if result.ok else "nothing of a batch is written"
         )
-    elif result.broken:
-        log.warning("%s: a batch was written, with warnings; %s", result.table, counts)
+        where = f"{_rows(result.quarantined)} in {result.quarantine}"
+        return f"{result.table}: {what}, {where}; {why}"
+    if result.repeated:
+        return None
+    if result.dropped:
+        return f"{result.table}: a batch was written without {_rows(result.dropped)}; {why}"
+    if result.broken or result.checks:
+        return f"{result.table}: a batch was written, with warnings; {why}"
+    return None
 
 
 def quarantined_error(result: WriteResult) -> BatchQuarantined:

@@ -87,6 +87,8 @@ def test_every_command_keeps_to_its_schema(session: SparkSession, shop: Shop) ->
         "upgrade --sql",
         "upgrade",
         "status",
+        "check",
+        "report --out report.html",
         "current",
         "quarantine list",
         "stamp -- 0001",

@@ -338,7 +338,6 @@ MALFORMED = [
     Malformed("unknown key of a table", "table: t\nrulez: {}\n", 2, ("Did you mean 'rules'",)),
     Malformed("unknown key of a rule", rule("chek: a > 0"), 4, ("'chek'", "Did you mean 'check'")),
     Malformed("another tool's key", rule("expression: a > 0"), 4, ("Did you mean 'check'",)),
-    Malformed("what is not there yet", "table: t\nrules: {}\nbatch: {}\n", 3, ("key 'batch'",)),
     Malformed("twice", "table: t\nrules: {}\ntable: u\n", 3, ("stands twice", "line 1")),
     Malformed(
         "twice but for case",

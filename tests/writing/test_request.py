@@ -22,6 +22,8 @@ from deltacheck.writing.request import request
         {"mode": "replace", "replace_where": "id > 1"},
         {"max_bad": "5%"},
         {"batch_id": " "},
+        {"figures": {"total": float("nan")}},
+        {"figures": {"total": True}},
         {"batch_id": "b1", "options": {"txnAppId": "mine", "txnVersion": 1}},
     ],
 )

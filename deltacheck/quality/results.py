@@ -1,0 +1,151 @@
+"""What came of looking: outcomes as values, with figures and without values of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from typing import Literal
+
+from deltacheck.rules.checks import OnFailure, TableCheck
+from deltacheck.rules.selection import EVERYTHING, Selection
+
+State = Literal["passed", "failed", "unjudged"]
+"""``unjudged``: a trend that has not enough earlier figures to be held against, or no row to
+measure."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test says of some rows.
+
+    Attributes:
+        message: The figures in words, to follow the name of the check.
+        rows: How many rows were looked at.
+        failed: Of them, those at fault, where rows can be.
+        figure: What was measured, where something was.
+    """
+
+    state: State
+    message: str
+    rows: int
+    failed: int = 0
+    figure: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a check says of one group of rows.
+
+    Attributes:
+        key: A digest of it.
+        name: The group by its values, where the declaration lets it be named.
+    """
+
+    key: str
+    name: str | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check says of its table.
+
+    Attributes:
+        table: The table, as declared.
+        expression: What was tested, in one line; its history is that of the same line.
+        groups: What it says of each group of rows; none for a check without groups.
+        owner: Who answers for it: its own, else its table's.
+    """
+
+    table: str
+    check: TableCheck
+    expression: str
+    outcome: Outcome
+    groups: tuple[Group, ...] = ()
+    tags: tuple[str, ...] = ()
+    owner: str = ""
+
+    @property
+    def state(self) -> State:
+        """What it says of the table as a whole."""
+        return self.outcome.state
+
+    @property
+    def stops(self) -> bool:
+        """Whether its failure is more than a warning."""
+        return self.check.on_failure is not OnFailure.WARN
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """How many rows of a table break a rule that Delta does not enforce there.
+
+    Attributes:
+        state: ``warn``: it never will be; ``pending``: it is declared to be.
+        gated: Whether more rows break it than its gate allows.
+        note: Why it could not be evaluated; then nothing was counted.
+    """
+
+    table: str
+    rule: str
+    expression: str
+    state: Literal["warn", "pending"]
+    action: str
+    rows: int
+    failed: int
+    gate: str | None = None
+    gated: bool = False
+    note: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class TableGate:
+    """A table's gate, held against the rows that break any rule which is still to be added.
+
+    Attributes:
+        gated: Whether they are more than it allows: an upgrade would stop.
+    """
+
+    table: str
+    rows: int
+    failed: int
+    gate: str
+    gated: bool
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A run of checks.
+
+    Attributes:
+        run: Its id, as in the log.
+        at: When it began (UTC).
+        missing: Tables that have checks and are not there.
+        keys: Where the keys are for which checks failed; None: nobody asked, or there are none.
+    """
+
+    environment: str
+    run: str
+    at: datetime
+    checks: tuple[CheckResult, ...]
+    rules: tuple[RuleCount, ...]
+    missing: tuple[str, ...] = ()
+    selection: Selection = field(default=EVERYTHING)
+    gates: tuple[TableGate, ...] = ()
+    keys: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check failed that is not only to warn, or more rows break rules than a
+        gate allows."""
+        return bool(self.missing) or any(
+            [
+                one.state == "failed" and one.check.on_failure is OnFailure.FAIL
+                for one in self.checks
+            ]
+            + [one.gated for one in self.rules]
+            + [one.gated for one in self.gates]
+        )

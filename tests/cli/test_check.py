@@ -1,0 +1,102 @@
+"""``deltacheck check`` at a terminal: what it prints, and with what it exits."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from tests.cli.projects import command
+from tests.cli.shop import Shop
+
+CHECKS = """\
+tags: [core]
+checks:
+  some: {row_count: {min: 1}}
+  ids: {unique: id, tags: [keys]}
+  by_amount: {row_count: {min: 2}, by: amount, on_failure: warn}
+  usual: {trend: {measure: row_count}}
+"""
+
+
+def test_what_passed_and_what_failed_is_printed_and_told_by_the_exit_code(
+    session: SparkSession, shop: Shop
+) -> None:
+    """A warning stops nothing; violators of a pending rule are counted beside the checks."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    ran = command("check")
+    assert ran.code == 0, ran
+    assert "4 checks: 2 passed, 1 failed, 1 unjudged" in ran.words
+    assert "3 of 3 groups by amount fail" in ran.words
+    assert "1 of 3 rows break it" in ran.words
+
+    session.sql(f"INSERT INTO {shop.orders} VALUES (1, 5)")
+    keys = f"{shop.database}.keys"
+    ran = command("check", "--json", "--keys", keys)
+    assert ran.code == 4
+    assert ran.json["failed"]
+    assert ran.json["keys"] == keys
+    assert [row["key"] for row in session.table(keys).collect()] == ['{"id":1}']
+    checks = {one["check"]: one for one in ran.json["checks"]}
+    assert {name: one["state"] for name, one in checks.items()} == {
+        "some": "passed",
+        "ids": "failed",
+        "by_amount": "failed",
+        "usual": "unjudged",
+    }
+    assert (checks["ids"]["rows"], checks["ids"]["failed"]) == (4, 2)
+    assert checks["by_amount"]["on_failure"] == "warn"
+    assert [group["name"] for group in checks["by_amount"]["groups"]] == [None] * 3
+    (rule,) = ran.json["rules"]
+    assert (rule["rule"], rule["state"], rule["failed"]) == ("amount_small", "pending", 1)
+
+
+def test_only_what_failed_is_printed_quietly(session: SparkSession, shop: Shop) -> None:
+    shop.fill(session, "(1, 5), (1, 6)")
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    ran = command("check", "--quiet", "--tag", "keys")
+
+    assert ran.code == 4
+    assert "2 of 2 rows share id with another (1 value)" in ran.words
+    assert "some" not in ran.words
+
+
+def test_checks_are_chosen_by_table_and_tag(session: SparkSession, shop: Shop) -> None:
+    """Where none is left, that is said; a table that nobody declared is an error of usage."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    chosen = command("check", shop.orders.upper(), "--tag", "keys", "--json")
+    assert [one["check"] for one in chosen.json["checks"]] == ["ids"]
+    assert "there is no such check" in command("check", "--tag", "nowhere").words
+    refused = command("check", "nowhere.*")
+    assert (refused.code, "matches nowhere.*; nothing was checked" in refused.words) == (2, True)
+
+
+def test_a_table_that_is_missing_fails(session: SparkSession, shop: Shop) -> None:
+    shop.declare("amount_small: amount < 9", head=CHECKS)
+
+    ran = command("check")
+
+    assert ran.code == 4
+    assert f"{shop.orders}: there is no such table" in ran.words
+
+
+def test_a_gate_that_does_not_hold_is_printed_with_its_figures(
+    session: SparkSession, shop: Shop
+) -> None:
+    """Of a rule and of a table, as an upgrade would be stopped by it."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9", head="gate: 1/4")
+
+    ran = command("check")
+    assert ran.code == 4
+    assert f"{shop.orders}: 1 of 3 rows break a rule, more than the gate 1/4" in ran.words
+    assert command("check", "--json").json["gates"] == [
+        {"table": shop.orders, "rows": 3, "failed": 1, "gate": "1/4", "gated": True}
+    ]
+
+    refused = command("check", "--keys", "not a table")
+    assert refused.code == 1
+    assert "`not a table` cannot be made for failing keys: Spark says INVALID" in refused.words

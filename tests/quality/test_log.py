@@ -1,0 +1,176 @@
+"""The quality log: the passes of wrapped writes are taken into it, each once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from pyspark.sql import SparkSession
+
+import deltacheck
+from deltacheck.delta.commit import Tag
+from deltacheck.delta.table import latest_version
+from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once
+from deltacheck.writing.survey import PROJECT_VARIABLE
+from tests.harness.marks import connect_is_slow
+from tests.quality.yard import Yard
+
+
+def guarded(yard: Yard) -> str:
+    """A table with two constraints, written to by a job: once clean, once with a bad row."""
+    full = yard.table("id INT, amount INT")
+    yard.session.sql(f"ALTER TABLE {full} ADD CONSTRAINT amount_ok CHECK (amount > 0)")
+    yard.session.sql(f"ALTER TABLE {full} ADD CONSTRAINT id_ok CHECK (id IS NOT NULL)")
+    yard.declare(rules="Amount_OK: {check: amount > 0}, id_ok: {not_null: id}")
+    write(yard, "(1, 1), (2, 2), (3, 3)", batch_id="monday", job="load")
+    write(yard, "(4, 4), (5, -5)", route="rows")
+    return full
+
+
+def write(yard: Yard, rows: str, **options: object) -> None:
+    """Write a batch through deltacheck."""
+    batch = yard.session.sql(f"SELECT * FROM VALUES {rows} AS t(id, amount)")
+    deltacheck.write(batch, yard.orders, **options)  # type: ignore[arg-type]
+
+
+EXPECTED = {
+    ("rule", "Amount_OK", "passed", 3, 0): 1,
+    ("rule", "id_ok", "passed", 3, 0): 1,
+    ("batch", None, "passed", 3, 0): 1,
+    ("rule", "Amount_OK", "failed", 2, 1): 1,
+    ("rule", "id_ok", "passed", 2, 0): 1,
+    ("batch", None, "failed", 2, 1): 1,
+}
+
+
+def shown(yard: Yard) -> Counter[tuple[object, ...]]:
+    """What ``quality_log`` shows of writes."""
+    rows = deltacheck.quality_log(project=yard.folder, session=yard.session)
+    columns = ("kind", "rule", "state", "rows", "failed")
+    return Counter(
+        tuple(row[column] for column in columns)
+        for row in rows.where("source = 'write'").select(*columns).collect()
+    )
+
+
+@connect_is_slow
+def test_passes_and_failures_of_writes_show_before_and_after_they_are_in_the_log(
+    any_spark: SparkSession, yard: Yard
+) -> None:
+    """The log is written by check alone, and each version once."""
+    guarded(yard)
+    assert shown(yard) == EXPECTED
+    assert yard.log() == ()
+
+    yard.run()
+    assert shown(yard) == EXPECTED
+    yard.run()
+    assert shown(yard) == EXPECTED
+    logged = Counter(
+        (one.kind, one.rule, one.state, one.rows, one.failed)
+        for one in yard.log()
+        if one.source == "write"
+    )
+    assert logged == EXPECTED
+    first = next(one for one in yard.log() if one.batch == "monday")
+    assert (first.job, first.table, first.version) == ("load", yard.orders, 3)
+
+    write(yard, "(6, 6)")
+    assert sum(shown(yard).values()) == 9
+
+
+def test_a_write_that_two_runs_took_in_at_once_shows_once(yard: Yard) -> None:
+    guarded(yard)
+    yard.run()
+    log = log_name(yard.environment).sql
+    yard.session.sql(f"INSERT INTO {log} SELECT * FROM {log} WHERE source = 'write'")
+
+    assert shown(yard) == EXPECTED
+
+
+def test_what_a_writer_told_itself_is_not_told_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by the log nor by what is read of the table's history."""
+    monkeypatch.setenv(PROJECT_VARIABLE, str(yard.folder))
+    yard.declare(rules="Amount_OK: {check: amount > 0}, id_ok: {not_null: id}")
+    guarded(yard)
+    (batch,) = (line for line in yard.log() if line.kind == BATCH)
+    assert (batch.rows, batch.failed, batch.table_id) == (2, 1, None)
+    assert shown(yard) == EXPECTED
+
+    yard.run()
+
+    assert shown(yard) == EXPECTED
+    assert sum(line.source == "write" for line in yard.log()) == 6
+
+
+def test_what_a_writer_tells_is_believed_where_the_history_was_read_before_it_told(
+    yard: Yard,
+) -> None:
+    """A warning is known to the writer alone."""
+    guarded(yard)
+    yard.run()
+    clean = next(line for line in yard.log() if line.batch == "monday" and line.kind == BATCH)
+    told = replace(clean, table_id=None, version=None, failed=2, passed=1)
+    append_lines(yard.session, yard.environment, [told], Tag())
+
+    changed = {("batch", None, "passed", 3, 2): 1, ("batch", None, "passed", 3, 0): 0}
+    assert shown(yard) == Counter(EXPECTED | changed)
+    assert len(once(yard.log())) == 6
+    assert told in once(yard.log())
+
+
+@pytest.mark.slow
+def test_a_table_made_anew_has_a_history_of_its_own(yard: Yard) -> None:
+    """Its versions begin again, and are not those that the log has."""
+    full = guarded(yard)
+    yard.run()
+    yard.session.sql(f"DROP TABLE {full}")
+    yard.session.sql(f"DROP TABLE {full}_quarantine")
+    guarded(yard)
+    yard.run()
+
+    assert shown(yard) == dict.fromkeys(EXPECTED, 2)
+
+
+def test_the_log_is_a_view_for_sql_where_asked_for(yard: Yard) -> None:
+    """And can be narrowed to tables; looking at it writes nothing."""
+    full = guarded(yard)
+    yard.run()
+    version = latest_version(yard.session, log_name(yard.environment))
+
+    deltacheck.quality_log(project=yard.folder, session=yard.session, view="quality")
+    found = yard.session.sql(
+        "SELECT rule, sum(failed) AS failed FROM quality WHERE kind = 'rule' "
+        "AND source = 'write' GROUP BY rule"
+    ).collect()
+    nothing = deltacheck.quality_log("nowhere", project=yard.folder, session=yard.session)
+
+    assert {row["rule"]: row["failed"] for row in found} == {"Amount_OK": 1, "id_ok": 0}
+    assert nothing.count() == 0
+    assert (
+        deltacheck.quality_log(full.upper(), project=yard.folder, session=yard.session).count() > 0
+    )
+    assert latest_version(yard.session, log_name(yard.environment)) == version
+
+
+def test_old_lines_are_trimmed_where_asked_for(yard: Yard) -> None:
+    """How far the table's history was read stays known, so no write comes back."""
+    guarded(yard)
+    yard.declare("some: {row_count: {min: 1}}")
+    first = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    yard.run(first)
+    yard.run(first + timedelta(days=100))
+
+    yard.run(first + timedelta(days=101), keep=timedelta(days=30))
+
+    times = {line.at for line in yard.log() if line.source == "check"}
+    assert times == {first + timedelta(days=100), first + timedelta(days=101)}
+    before = len(yard.log())
+    yard.run(first + timedelta(days=102))
+    assert len(yard.log()) == before + 1
+    files = yard.session.sql(f"DESCRIBE DETAIL {log_name(yard.environment).sql}").collect()[0]
+    assert files["numFiles"] == 2

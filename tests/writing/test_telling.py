@@ -1,0 +1,96 @@
+"""What became of a batch is told to those who want to know of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import deltacheck
+from deltacheck.events import Event
+from tests.writing.batches import good, make_table, mixed, record
+
+
+@pytest.fixture
+def seen() -> Iterator[list[Event]]:
+    """The events that were told."""
+    found: list[Event] = []
+    deltacheck.on_event(found.append)
+    yield found
+    deltacheck.off_event(found.append)
+
+
+@pytest.fixture
+def table(spark: SparkSession, database: str) -> str:
+    """A table with two constraints and no row."""
+    return make_table(spark, f"{database}.orders")
+
+
+OWNED = {"amount_positive": {"check": "amount > 0", "owner": "finance"}}
+
+
+def test_a_clean_batch_is_not_told(spark: SparkSession, table: str, seen: list[Event]) -> None:
+    deltacheck.write(good(spark), table)
+
+    assert seen == []
+
+
+def test_quarantined_rows_are_told_with_the_owners_of_the_rules(
+    spark: SparkSession, table: str, seen: list[Event]
+) -> None:
+    deltacheck.write(mixed(spark), table, route="rows", job="load", batch_id="b1", rules=OWNED)
+
+    (event,) = seen
+    assert (event.kind, event.table, event.batch, event.job) == ("quarantined", table, "b1", "load")
+    assert event.rules == {"amount_positive": 2, "status_known": 1}
+    assert event.owners == ("finance",)
+    assert "gone" not in event.text()
+
+
+def test_warnings_are_told(spark: SparkSession, table: str, seen: list[Event]) -> None:
+    """Of rules, and of checks of the batch as a whole."""
+    rules = {"big": {"check": "amount > 15", "on_violation": "warn", "owner": "sales"}}
+    checks = {"c": {"row_count": {"min": 5}, "on_failure": "warn", "owner": "ops"}}
+
+    deltacheck.write(good(spark), table, rules=rules, checks=checks)
+
+    (event,) = seen
+    assert (event.kind, set(event.rules), event.owners) == (
+        "warned",
+        {"big", "c"},
+        ("sales", "ops"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ({"gate": 0}, None),
+        ({"rules": {"amount_positive": {"check": "amount > 0", "on_violation": "fail"}}}, True),
+        ({"checks": {"c": {"row_count": {"min": 5}}}}, True),
+    ],
+)
+def test_what_stops_a_batch_is_told_and_raised(
+    spark: SparkSession, table: str, seen: list[Event], arguments: dict[str, object], rule: object
+) -> None:
+    with pytest.raises(deltacheck.ViolationError) as stop:
+        deltacheck.write(mixed(spark), table, **arguments)  # type: ignore[arg-type]
+
+    (event,) = seen
+    assert (event.kind, event.message) == ("stopped", stop.value.message)
+    assert bool(event.rules) == bool(rule)
+
+
+def test_a_guarded_write_is_told_as_well(
+    spark: SparkSession, table: str, seen: list[Event]
+) -> None:
+    record(spark, table, {"amount_positive": "amount > 0"})
+
+    deltacheck.guard(
+        mixed(spark),
+        table,
+        lambda rows: rows.write.format("delta").mode("append").saveAsTable(table),
+    )
+
+    assert [event.kind for event in seen] == ["quarantined"]
