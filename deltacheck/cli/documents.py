@@ -462,17 +462,24 @@ class LastCheckDocument(TypedDict):
 
 
 class TableReportDocument(TypedDict):
-    """What the report says of one table; ``ages`` and ``broken`` count quarantined rows."""
+    """What the report says of one table.
+
+    ``violators``: rule that Delta does not enforce to the rows that break it, when they were
+    last counted; ``ages`` and ``broken`` count quarantined rows, ``broken`` by an empty name
+    those that broke no rule; ``problem``: why something of the table could not be looked at.
+    """
 
     table: str
     owners: list[str]
     days: list[DayDocument]
     checks: list[LastCheckDocument]
     rules: dict[str, Literal["enforced", "pending", "drifted", "unmanaged", "warn"]]
+    violators: dict[str, Number]
     held: int
     oldest: Text
     ages: dict[str, int]
     broken: dict[str, int]
+    problem: str
 
 
 class LastRunDocument(TypedDict):
@@ -486,13 +493,24 @@ class LastRunDocument(TypedDict):
     tables: list[str]
 
 
+class CheckRunDocument(TypedDict):
+    """One run of ``check``; ``states``: state to the number of checks in it."""
+
+    run: str
+    at: str
+    tables: list[str]
+    states: dict[str, int]
+
+
 class ReportDocument(TypedDict):
-    """``report``: what came in, what was rejected, and what is wrong."""
+    """``report``: what came in, what was rejected, and what is wrong; of the last ``days``."""
 
     environment: str
     at: str
+    days: int
     tables: list[TableReportDocument]
     runs: list[LastRunDocument]
+    check_runs: list[CheckRunDocument]
 
 
 class StampDocument(TypedDict):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+
 from deltacheck.report.facts import Report
-from tests.report.facts import TABLE, batch, broken, checked, day, held, report, shop
+from tests.report.facts import NOW, TABLE, batch, broken, checked, counted, day, held, report, shop
 
 
 def verdicts(found: Report) -> dict[int, str]:
@@ -30,7 +33,7 @@ def test_a_day_on_which_a_check_failed_is_wrong_and_says_why() -> None:
     found = shop()
 
     assert verdicts(found)[6] == "wrong"
-    assert [(table, one.day.day, one.wrong) for table, one in found.wrong_days] == [
+    assert [(one.table, wrong.day.day, wrong.wrong) for one, wrong in found.wrong_days] == [
         (TABLE, 6, {"usual_day": "row_count is 50"})
     ]
 
@@ -77,3 +80,54 @@ def test_quarantined_rows_are_told_by_age_and_rule() -> None:
 
 def test_a_table_has_the_owners_of_its_rules_and_checks() -> None:
     assert shop().tables[0].owners == ("sales",)
+
+
+def test_days_further_back_and_other_environments_are_left_out() -> None:
+    """Today counts as one of the days."""
+    elsewhere = replace(batch(day(12), 10), environment="test")
+    found = report(batch(day(1), 10), batch(day(10), 20), batch(day(12), 30), elsewhere, days=3)
+
+    assert [one.rows for one in found.tables[0].days] == [20, 30]
+
+
+def test_a_harvest_and_a_count_make_no_day() -> None:
+    """But how many rows broke a rule when they were last counted is known."""
+    mark = replace(batch(day(3), 0), kind="harvest", state="done")
+    found = report(counted(day(1), "few", 9, 10), counted(day(2), "few", 3, 10), mark)
+
+    (table,) = found.tables
+    assert table.days == ()
+    assert {rule: line.failed for rule, line in table.counted.items()} == {"few": 3}
+
+
+def test_a_calendar_has_the_days_of_nothing_too() -> None:
+    """Up to the day of the report: that nothing came in since is to be seen."""
+    (table,) = report(batch(day(8), 10), batch(day(10), 20)).tables
+
+    calendar = table.calendar(NOW.date())
+    assert [(one.day, one.rows) for one in calendar] == [
+        (date(2026, 3, 8), 10),
+        (date(2026, 3, 9), 0),
+        (date(2026, 3, 10), 20),
+        (date(2026, 3, 11), 0),
+        (date(2026, 3, 12), 0),
+    ]
+
+
+def test_runs_of_checks_are_told_with_their_outcomes() -> None:
+    """The newest first."""
+    found = report(
+        checked(day(1), "a", "passed"),
+        checked(day(1), "b", "failed"),
+        checked(day(2), "a", "passed"),
+    )
+
+    newest, before = found.check_runs
+    assert (newest.at, dict(newest.states)) == (day(2), {"passed": 1})
+    assert (before.tables, dict(before.states)) == ((TABLE,), {"passed": 1, "failed": 1})
+
+
+def test_a_problem_is_told_of_a_table_of_which_nothing_else_is_known() -> None:
+    (table,) = report(problems={TABLE: "It cannot be read."}).tables
+
+    assert (table.problem, table.rules, table.days) == ("It cannot be read.", (), ())
