@@ -48,7 +48,7 @@ error of Spark or Delta that does is not chained (``raise ... from None``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -282,9 +282,26 @@ class CheckError(ViolationError):
     """A batch fails a check of batches that says stop; nothing was written or quarantined.
 
     ``rule`` is the check's name.
+
+    Args:
+        results: The ``BatchResult`` of each check of the batch, those that passed among them.
     """
 
     code = "check"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        results: Sequence[Any] = (),
+        hint: str = "",
+        table: str | None = None,
+        rule: str | None = None,
+        violators: int = 0,
+        rows: int = 0,
+    ) -> None:
+        super().__init__(message, hint=hint, table=table, rule=rule, violators=violators, rows=rows)
+        self.results = tuple(results)
 
 
 class BatchQuarantined(ViolationError):  # noqa: N818  (it tells what became of the batch)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Statement, Tag, commit
+from deltacheck.delta.session import aside
 from deltacheck.delta.table import read_properties
 from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
@@ -22,6 +23,15 @@ from deltacheck.names import TableName, literal, split_path
 RULE, CHECK, BATCH, HARVEST = "rule", "check", "batch", "harvest"
 """What a line is about: a rule's rows, a check of a table, a batch as a whole; or that a table's
 history has been read up to a version."""
+
+WRITE, GUARD = "write", "guard"
+"""What the log calls a wrapped write, and one of the job's own that is guarded."""
+
+_WRITES = f"({literal(WRITE)}, {literal(GUARD)})"
+
+_DIRECT = f"source IN {_WRITES} AND table_id IS NULL"
+"""SQL for lines of writes that told themselves what became of them: only a history is read
+together with the table's id."""
 
 _APPEND_TRIES = 5
 
@@ -44,6 +54,7 @@ class Line:
         group: A digest of the group of rows, where the check has groups.
         group_name: The group by its values, where the declaration lets it be named.
         source: check, upgrade, write or guard.
+        run: The run of checks, the upgrade, or the attempt at writing a batch.
         version: The table's version that was looked at, or that a batch made.
         message: The figures in words.
         owner: Who answers for it.
@@ -189,6 +200,26 @@ def harvested(session: SparkSession, environment: Environment, table_id: str) ->
     return -1 if found is None else int(found)
 
 
+def told_by_writers(
+    session: SparkSession, environment: Environment, since: datetime
+) -> frozenset[str]:
+    """The attempts at writing a batch that logged what became of it themselves.
+
+    Args:
+        since: In UTC; of those that began before nothing is said.
+
+    Raises:
+        LedgerError: As for ``read_log``.
+    """
+    if not log_exists(session, environment):
+        return frozenset()
+    rows = session.sql(
+        f"SELECT run FROM {log_name(environment).sql} WHERE kind = {literal(BATCH)} AND {_DIRECT} "
+        f"AND at >= timestamp_micros({int(since.timestamp() * 1_000_000)})"
+    )
+    return frozenset(row["run"] for row in rows.collect())
+
+
 def append_lines(
     session: SparkSession, environment: Environment, lines: Sequence[Line], tag: Tag
 ) -> None:
@@ -203,7 +234,9 @@ def append_lines(
     name = log_name(environment)
     if not log_exists(session, environment):
         comment = "What passed and what failed; append-only"
-        create_table(session, environment, name, SCHEMA, comment)
+        # Its statement takes its tag from the session's settings, which other threads share.
+        with aside(session) as other:
+            create_table(other, environment, name, SCHEMA, comment)
     commit(session, name, frame_of(session, lines, SCHEMA), tag=tag, tries=_APPEND_TRIES)
 
 
@@ -247,7 +280,8 @@ def log_frame(
 ) -> DataFrame:
     """The log as a DataFrame, with lines that are not in it yet. Writes nothing.
 
-    A write that two runs harvested at the same time is there once.
+    A write is there once: as it told itself, else as the history does, even where two runs
+    harvested it at the same time.
 
     Raises:
         LedgerError: As for ``read_log``.
@@ -255,7 +289,19 @@ def log_frame(
     rows = frame_of(session, more, SCHEMA).rows
     if log_exists(session, environment):
         rows = session.table(log_name(environment).sql).select(*SCHEMA.names).unionByName(rows)
-    harvested_write = f"source = 'write' AND kind IN ({literal(RULE)}, {literal(BATCH)})"
-    writes = rows.where(harvested_write).dropDuplicates(["table_id", "version", "kind", "rule"])
-    others = rows.where(f"NOT ({harvested_write}) AND kind <> {literal(HARVEST)}")
-    return writes.unionByName(others)
+    write = f"(source IN {_WRITES} AND kind <> {literal(HARVEST)})"
+    first = "row_number() OVER (PARTITION BY run, kind, lower(rule) ORDER BY table_id IS NOT NULL)"
+    writes = rows.where(write).selectExpr("*", f"{first} AS _first").where("_first = 1")
+    others = rows.where(f"NOT coalesce({write}, false) AND kind <> {literal(HARVEST)}")
+    return writes.drop("_first").unionByName(others)
+
+
+def once(lines: Iterable[Line]) -> list[Line]:
+    """Lines of the log and of histories, each write told once, as in ``log_frame``."""
+    found: dict[object, Line] = {}
+    for place, line in enumerate(lines):
+        write = line.source in (WRITE, GUARD) and line.kind != HARVEST
+        key = (line.run, line.kind, (line.rule or "").lower()) if write else place
+        if key not in found or (found[key].table_id is not None and line.table_id is None):
+            found[key] = line
+    return list(found.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from deltacheck.config import Environment
 from deltacheck.names import TableName, literal
 from deltacheck.rules.check_models import declaration_of
 from deltacheck.rules.given import checks_given
@@ -20,12 +21,17 @@ PROPERTY = "deltacheck.rules"
 FORMAT = 1
 
 
-def recorded_text(declared: TableRules, quarantine: TableName, ledger: str) -> str:
-    """The rules of a table as the property's value; equal rules give equal text."""
+def recorded_text(declared: TableRules, quarantine: TableName, environment: Environment) -> str:
+    """The rules of a table as the property's value; equal rules give equal text.
+
+    Args:
+        environment: Whose tables of deltacheck's own tell of this table.
+    """
     value: dict[str, object] = {
         "format": FORMAT,
         "quarantine": str(quarantine),
-        "ledger": ledger,
+        "ledger": environment.schema,
+        "environment": environment.name,
         "rules": [_rule(rule) for rule in declared.rules],
     }
     if declared.gate is not None:
@@ -86,10 +92,13 @@ def recorded_quarantine(properties: Mapping[str, str]) -> TableName | None:
     return None if text is None else TableName.parse(json.loads(text)["quarantine"])
 
 
-def recorded_ledger(properties: Mapping[str, str]) -> str | None:
-    """The schema of deltacheck's own tables, where the recorded rules of a table say it."""
+def recorded_environment(properties: Mapping[str, str]) -> Environment | None:
+    """The environment whose ledger tells of a table, where its recorded rules say it."""
     text = properties.get(PROPERTY)
-    return None if text is None else str(json.loads(text)["ledger"])
+    if text is None:
+        return None
+    value = json.loads(text)
+    return Environment(value.get("environment", "recorded"), schema=value["ledger"])
 
 
 def _gate(text: str | None) -> Gate | None:

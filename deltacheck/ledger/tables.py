@@ -119,7 +119,8 @@ def create_table(
     Raises:
         PySparkException, Py4JJavaError: It cannot be made.
     """
-    create_schema(session, environment, name)
+    # Of an environment that recorded rules tell of, only the session knows where its tables are.
+    create_schema(session, environment if environment.warehouse else None, name)
     columns = ", ".join(f"{quote(f.name)} {f.dataType.simpleString()}" for f in schema)
     told = ", ".join(
         f"{literal(key)} = {literal(value)}"

@@ -184,7 +184,7 @@ def _unrecorded(scene: Scene) -> dict[TableName, str]:
     wanted = {}
     for name, declared in scene.rules.items():
         quarantine = environment_quarantine(name, scene.environment)
-        text = recorded_text(declared, quarantine, scene.environment.schema)
+        text = recorded_text(declared, quarantine, scene.environment)
         try:
             table = read_definition(scene.session, name)
         except TableNotFoundError:

@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from deltacheck.delta.table import CONSTRAINT_PREFIX, Commit
-from deltacheck.ledger.quality_log import BATCH, RULE, Line
-
-SOURCE = "write"
-"""What the log calls a wrapped write."""
+from deltacheck.ledger.quality_log import BATCH, RULE, WRITE, Line
 
 _MADE_ANEW = {"CREATE", "REPLACE", "RESTORE", "CLONE", "CONVERT"}
 """First words of operations before which the table may have had other constraints."""
@@ -23,25 +20,32 @@ _MADE_ANEW = {"CREATE", "REPLACE", "RESTORE", "CLONE", "CONVERT"}
 
 @dataclass(frozen=True)
 class Written:
-    """A wrapped batch, as the commit that decided it tells.
+    """A wrapped batch, as the commit that decided it tells, or the writer itself.
 
     Attributes:
+        attempt: The attempt that decided it.
+        at: When; in UTC.
         rows: The rows of the batch, so far as the table or its quarantine got them or they were
             dropped.
         broken: Rule to the rows that broke it.
-        bad: Rows that broke any; None: a batch was quarantined whole, good rows and bad.
+        bad: Rows that broke one that is more than a warning.
+        refused: Whether none of its rows is in the table, since it was stopped or quarantined.
         constraints: The names, in lower case, of the CHECKs that the rows were held against;
             None: the history does not tell.
+        version: The table's version that it made; None: none, or nobody has looked.
     """
 
-    version: int
+    attempt: str
     at: datetime
     rows: int
     broken: Mapping[str, int]
-    bad: int | None
+    bad: int
+    refused: bool
     constraints: frozenset[str] | None
-    batch: str | None
-    job: str | None
+    version: int | None = None
+    batch: str | None = None
+    job: str | None = None
+    source: str = WRITE
 
 
 def written_batches(commits: Sequence[Commit], constraints: Iterable[str]) -> list[Written]:
@@ -70,14 +74,15 @@ def _batch(commit: Commit, constraints: frozenset[str] | None) -> Written | None
     # An overwrite of some rows of a file counts those too that it copies into a new one.
     output -= int(commit.metrics.get("numCopiedRows", 0))
     quarantined, dropped = int(told.get("quarantined", 0)), int(told.get("dropped", 0))
-    whole = told.get("route") == "batch"
     return Written(
+        attempt=str(tag["attempt"]),
         version=commit.version,
         # PySpark gives times in the machine's zone, without saying so.
         at=commit.at.astimezone(timezone.utc),
         rows=int(told.get("written", output)) + quarantined + dropped,
         broken={str(rule): int(rows) for rule, rows in told.get("broken", {}).items()},
-        bad=None if whole else quarantined + dropped,
+        bad=int(told.get("bad", 0)),
+        refused=told.get("route") == "batch",
         constraints=constraints,
         batch=tag.get("batch"),
         job=tag.get("job"),
@@ -113,11 +118,11 @@ def lines(
         about = replace(
             base,
             at=one.at,
-            source=SOURCE,
+            source=one.source,
             version=one.version,
             batch=one.batch,
             job=one.job,
-            run=None,
+            run=one.attempt,
             rows=one.rows,
         )
         held = dict.fromkeys(sorted(one.constraints or ()), 0)
@@ -126,10 +131,8 @@ def lines(
         for key, failed in {**held, **broken}.items():
             line = replace(about, kind=RULE, rule=shown.get(key, key), action=actions.get(key))
             yield _judged(line, failed)
-        if one.bad is not None:
-            yield _judged(replace(about, kind=BATCH), one.bad)
-        else:
-            yield replace(about, kind=BATCH, state="failed")
+        batch = _judged(replace(about, kind=BATCH), one.bad)
+        yield replace(batch, state="failed") if one.refused else batch
 
 
 def _judged(line: Line, failed: int) -> Line:

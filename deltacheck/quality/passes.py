@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.table import history, read_table
-from deltacheck.ledger.quality_log import HARVEST, Line, harvested
+from deltacheck.ledger.quality_log import HARVEST, Line, harvested, told_by_writers
 from deltacheck.quality.harvest import lines, written_batches
 from deltacheck.rules.model import TableRules
+
+_LONGEST = timedelta(days=1)
+"""How long a write may take from its beginning to its commit, to be known for the same."""
 
 
 def unlogged(
@@ -37,4 +41,8 @@ def unlogged(
     names = {rule.key: rule.name for rule in declared.rules}
     actions = {rule.key: rule.on_violation.value for rule in declared.rules}
     mark = replace(about, kind=HARVEST, state="done", version=commits[0].version)
-    return [*lines(written_batches(commits, table.constraints), about, names, actions), mark]
+    batches = written_batches(commits, table.constraints)
+    if batches:
+        told = told_by_writers(session, environment, batches[0].at - _LONGEST)
+        batches = [one for one in batches if one.attempt not in told]
+    return [*lines(batches, about, names, actions), mark]

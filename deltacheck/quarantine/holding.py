@@ -18,7 +18,7 @@ from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import session_for, verdict_session
 from deltacheck.delta.table import Definition, read_definition
 from deltacheck.errors import ExpressionError, TableNotFoundError
-from deltacheck.ledger.recorded import recorded_ledger, recorded_quarantine
+from deltacheck.ledger.recorded import recorded_environment, recorded_quarantine
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.layout import (
@@ -135,8 +135,8 @@ class Holding:
         """Where the journal of the runs that moved rows is."""
         if self.environment is not None:
             return self.environment
-        schema = None if self.table is None else recorded_ledger(self.table.properties)
-        return Environment("recorded") if schema is None else Environment("recorded", schema=schema)
+        found = None if self.table is None else recorded_environment(self.table.properties)
+        return found or Environment("recorded")
 
     def check(self, what: str, sql: str, *, boolean: bool = False) -> None:
         """Have Spark analyse an expression over the quarantine's columns; reads no row.

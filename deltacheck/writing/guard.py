@@ -25,11 +25,13 @@ from deltacheck.errors import (
     QuarantineError,
     UsageError,
 )
+from deltacheck.ledger.journal import now
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import read_place
 from deltacheck.rules.model import Action
 from deltacheck.writing.judge import BatchRule, Ground, batch_rules, check_given
+from deltacheck.writing.logged import BatchLog
 from deltacheck.writing.once import ROWS, find_commit, remove_attempt
 from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
@@ -133,8 +135,10 @@ def guard(
     check_frame(df, asked)
     with quiet_query_loggers():
         known = survey(df.sparkSession, asked)
-    with stops_told(asked, known):
+    logged = BatchLog(df.sparkSession, asked, known, new_attempt(), now())
+    with stops_told(asked, known), logged.stops():
         result = _guarded(df, asked, known, action)
+    logged.add(result)
     tell(result, asked, known)
     if asked.strict and not result.ok:
         raise quarantined_error(result)
@@ -327,9 +331,11 @@ def _told(session: SparkSession, asked: Request, known: Survey, verdict: Verdict
         quarantine=str(known.quarantine) if whole or counts.quarantine else None,
         quarantined=counts.rows if whole else counts.quarantine,
         dropped=0 if whole else counts.drop,
+        bad=counts.bad,
         rule=verdict.rule,
         broken=verdict.broken,
         batch_id=asked.batch_id,
         _session=session,
         _rows=0 if whole else None,
+        _came=counts.rows,
     )

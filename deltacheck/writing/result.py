@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from deltacheck.delta.table import Commit, exists, latest_version
 from deltacheck.names import TableName
+from deltacheck.quality.batch import BatchResult
 from deltacheck.writing.once import find_commit
 
 
@@ -27,6 +28,7 @@ class WriteResult:
         quarantine: Where bad rows are, or None where none were quarantined.
         quarantined: Rows that went to quarantine.
         dropped: Rows that were left out, since they broke a ``drop`` rule.
+        bad: Rows that broke a rule which is more than a warning, each once.
         rule: The rule that Delta named, or the check for which the batch is quarantined; None
             where there is neither.
         broken: Rule to the rows of the batch that broke it, warn rules included; only rules
@@ -43,6 +45,7 @@ class WriteResult:
     quarantine: str | None = None
     quarantined: int = 0
     dropped: int = 0
+    bad: int = 0
     rule: str | None = None
     broken: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +54,9 @@ class WriteResult:
     _session: SparkSession | None = field(default=None, repr=False, compare=False)
     _attempt: str | None = field(default=None, repr=False, compare=False)
     _rows: int | None = field(default=None, repr=False, compare=False)
+    _came: int | None = field(default=None, repr=False, compare=False)
     _landed: Commit | None = field(default=None, repr=False, compare=False)
+    _checked: tuple[BatchResult, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def _commit(self) -> Commit | None:

@@ -188,6 +188,7 @@ def repeated(errand: Errand, stand: Standing) -> WriteResult:
         quarantine=told.get("quarantine"),
         quarantined=quarantined,
         dropped=int(told.get("dropped", 0)),
+        bad=int(told.get("bad", 0)),
         rule=told.get("rule"),
         broken=dict(told.get("broken", {})),
         checks=dict(told.get("checks", {})),
@@ -418,14 +419,21 @@ def _result(errand: Errand, verdict: Verdict, place: Place | None) -> WriteResul
         quarantine=None if place is None else str(place.name),
         quarantined=quarantined,
         dropped=0 if whole else counts.drop,
+        bad=counts.bad,
         rule=verdict.rule if fate != "clean" else None,
         broken=verdict.broken,
-        checks=verdict.failed,
+        checks={
+            one.check.name: one.outcome.message
+            for one in verdict.checked
+            if one.outcome.state == "failed"
+        },
         batch_id=errand.tag().batch,
         _session=errand.session,
         # A batch without an id that is quarantined whole leaves no commit in the table.
         _attempt=None if whole and errand.asked.batch is None else errand.attempt,
         _rows=written,
+        _came=counts.rows,
+        _checked=verdict.checked,
     )
 
 
@@ -436,6 +444,7 @@ def _told(result: WriteResult) -> dict[str, object]:
         "written": result.written,
         "quarantined": result.quarantined,
         "dropped": result.dropped,
+        "bad": result.bad,
         "broken": dict(result.broken),
         "checks": dict(result.checks),
         "quarantine": result.quarantine,

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from deltacheck.config import load_project
+from deltacheck.config import Environment, load_project
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import CONSTRAINT_PREFIX, table_problem
 from deltacheck.delta.warehouse import register
 from deltacheck.errors import TableNotFoundError
 from deltacheck.events import Notify
-from deltacheck.ledger.recorded import read_recorded, recorded_quarantine
+from deltacheck.ledger.recorded import read_recorded, recorded_environment, recorded_quarantine
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import quarantine_name
 from deltacheck.rules.checks import BatchCheck
@@ -47,7 +47,8 @@ class Survey:
         gate: The table's own gate for this write.
         checks: The checks of a batch as a whole, those given with it among them.
         owner: Who answers for the table.
-        environment: The environment, where a project is configured.
+        ledger: The environment whose tables tell of this one, where a project is configured or
+            an upgrade recorded it; None: what becomes of batches is not logged.
         notify: Where that project wants events told.
     """
 
@@ -60,8 +61,13 @@ class Survey:
     constraints: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[BatchCheck, ...] = ()
     owner: str = ""
-    environment: str | None = None
+    ledger: Environment | None = None
     notify: Notify | None = None
+
+    @property
+    def environment(self) -> str | None:
+        """The name of the environment, where one is known."""
+        return None if self.ledger is None else self.ledger.name
 
     def enforces(self, rule: Rule) -> bool:
         """Whether a CHECK of the table is this rule."""
@@ -106,7 +112,7 @@ def survey(session: SparkSession, asked: Request) -> Survey:
         },
         checks=_checks(asked, declared),
         owner="" if declared is None else declared.owner,
-        environment=project.environment,
+        ledger=project.environment or recorded_environment(told),
         notify=project.notify,
     )
 
@@ -172,7 +178,7 @@ class _Project:
 
     rules: TableRules | None = None
     quarantine: str | None = None
-    environment: str | None = None
+    environment: Environment | None = None
     notify: Notify | None = None
 
 
@@ -187,7 +193,7 @@ def _project(table: TableName) -> _Project:
         files = sorted((str(f), f.stat().st_mtime_ns) for f in found.constraints.rglob("*.y*ml"))
         known = _rules(found.constraints.resolve(), tuple(files), frozenset(os.environ.items()))
         rules = known.get(table)
-    return _Project(rules, environment.quarantine, environment.name, found.notify)
+    return _Project(rules, environment.quarantine, environment, found.notify)
 
 
 def _is_project(folder: Path) -> bool:

@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from deltacheck.delta.failures import Violation
 from deltacheck.errors import FailRuleError, GateError
 from deltacheck.names import literal, quote
+from deltacheck.quality.batch import BatchResult
 from deltacheck.quarantine import layout as own
 from deltacheck.rules.model import Action, Gate
 from deltacheck.writing.judge import OUTSIDE, BatchRule, Ground, judged
@@ -68,7 +69,7 @@ class Verdict:
             goes where it belongs.
         rule: The rule that Delta named, as declared, or the check for which the batch is
             quarantined, or None.
-        failed: Check of the batch as a whole to why it failed, for those that did.
+        checked: What each check of the batch as a whole says.
     """
 
     ground: Ground
@@ -76,7 +77,7 @@ class Verdict:
     counts: Counts
     fate: Literal["clean", "batch", "rows"]
     rule: str | None
-    failed: Mapping[str, str] = field(default_factory=dict)
+    checked: tuple[BatchResult, ...] = ()
 
     @property
     def good(self) -> DataFrame:
@@ -120,9 +121,9 @@ def reach_verdict(
     _stop(pinned, base, asked, known, counts, rule)
     whole = check_whole(pinned, asked, known)
     if whole.quarantined_by is not None:
-        return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.failed)
+        return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.results)
     fate = _fate(base, asked, counts, rule)
-    return Verdict(base, pinned, counts, fate, rule, whole.failed)
+    return Verdict(base, pinned, counts, fate, rule, whole.results)
 
 
 def judge_source(

@@ -25,6 +25,9 @@ from deltacheck.writing.survey import Survey
 log = logging.getLogger("deltacheck")
 
 
+_ROWS = "rows"
+
+
 @dataclass(frozen=True)
 class Watched:
     """A batch that is counted while it is written.
@@ -44,6 +47,10 @@ class Watched:
         found = self.observation.get
         return {name: found[metric] for metric, name in self.rules.items() if found[metric]}
 
+    def rows_seen(self) -> int | None:
+        """How many rows were counted; None: none were, for there is no rule to count for."""
+        return None if self.observation is None else int(self.observation.get[_ROWS])
+
 
 def watch(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -> Watched:
     """Have warn rules counted when the batch is written, on rows as the table will hold them."""
@@ -54,7 +61,7 @@ def watch(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -
     seen = seen_by(session, df, table, widening=asked.evolves, computing=False)
     values = {name.lower(): sql for name, sql in seen.columns.items() if sql != quote(name)}
     there = {name.lower() for name in seen.columns} - seen.missing
-    metrics, rules = [], {}
+    metrics, rules = [expr("count(*)").alias(_ROWS)], {}
     for number, rule in enumerate(warned):
         lacking = [
             path[0] for path in parse_rule(rule.expression).columns if path[0].lower() not in there
@@ -72,7 +79,7 @@ def watch(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -
             expr(f"count_if(({condition(rule.expression).over(values)}) IS NOT TRUE)").alias(metric)
         )
         rules[metric] = rule.name
-    if not metrics:
+    if not rules:
         return Watched(df)
     observation = Observation()
     return Watched(df.observe(observation, *metrics), observation, rules)

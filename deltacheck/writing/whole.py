@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
@@ -19,11 +19,11 @@ class Whole:
     """What the checks say of a batch that may go on.
 
     Attributes:
-        failed: Check to the figures in words, for those that failed.
-        quarantined_by: The first of them for which the batch goes to quarantine.
+        results: What each of them says.
+        quarantined_by: The first that failed for which the batch goes to quarantine.
     """
 
-    failed: Mapping[str, str] = field(default_factory=dict)
+    results: tuple[BatchResult, ...] = ()
     quarantined_by: str | None = None
 
 
@@ -83,14 +83,13 @@ def check_whole(pinned: DataFrame, asked: Request, known: Survey) -> Whole:
         # There is nothing that could be quarantined, and a green job would hide that.
         stopping = quarantining
     if stopping:
-        raise _stop(stopping, asked)
-    return Whole(
-        {one.check.name: one.outcome.message for one in failed},
-        quarantining[0].check.name if quarantining else None,
-    )
+        raise _stop(stopping, results, asked)
+    return Whole(results, quarantining[0].check.name if quarantining else None)
 
 
-def _stop(stopping: list[BatchResult], asked: Request) -> CheckError:
+def _stop(
+    stopping: list[BatchResult], results: Sequence[BatchResult], asked: Request
+) -> CheckError:
     first = stopping[0]
     said = "; ".join(f"{one.check.name}: {one.outcome.message}" for one in stopping)
     return CheckError(
@@ -102,4 +101,5 @@ def _stop(stopping: list[BatchResult], asked: Request) -> CheckError:
         rule=first.check.name,
         violators=first.outcome.failed,
         rows=first.outcome.rows,
+        results=results,
     )

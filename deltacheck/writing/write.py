@@ -17,6 +17,8 @@ from deltacheck.delta.commit import USER_METADATA
 from deltacheck.delta.failures import EngineFailure, violation_of
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.errors import BatchQuarantined, UsageError
+from deltacheck.ledger.journal import now
+from deltacheck.writing.logged import BatchLog
 from deltacheck.writing.once import earlier, find_commit, standing
 from deltacheck.writing.request import Figure, OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
@@ -153,8 +155,11 @@ def perform(df: DataFrame, asked: Request) -> WriteResult:
         check_figures(asked, known)
         if known.exists:
             _check_kept(df, asked)
-        with stops_told(asked, known):
-            result = _perform(Errand(session, df, asked, known, new_attempt()))
+        errand = Errand(session, df, asked, known, new_attempt())
+        logged = BatchLog(session, asked, known, errand.attempt, now())
+        with stops_told(asked, known), logged.stops():
+            result = _perform(errand)
+        logged.add(result)
     if not known.exists and (asked.batch is not None or result.route != "batch"):
         log.warning("%s was not there and has been made; no rule guards it yet", asked.table)
     tell(result, asked, known)
@@ -197,6 +202,7 @@ def _perform(errand: Errand) -> WriteResult:
         batch_id=errand.tag().batch,
         _session=errand.session,
         _attempt=errand.attempt,
+        _came=watched.rows_seen(),
         _landed=landed,
     )
 

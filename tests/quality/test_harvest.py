@@ -57,8 +57,8 @@ def test_a_clean_write_passed_every_constraint() -> None:
     assert {(one.state, one.rows, one.passed, one.failed) for one in told} == {
         ("passed", 10, 10, 0)
     }
-    assert {(one.version, one.batch, one.job, one.source) for one in told} == {
-        (3, "monday", "load", "write")
+    assert {(one.version, one.batch, one.job, one.source, one.run) for one in told} == {
+        (3, "monday", "load", "write", "a3")
     }
 
 
@@ -69,6 +69,7 @@ def test_a_batch_that_was_split_tells_what_its_rows_broke() -> None:
         "written": 7,
         "quarantined": 2,
         "dropped": 1,
+        "bad": 3,
         "broken": {"OK": 2, "Small": 3},
     }
     (found,) = batches(clean(3, 7, detail=detail))
@@ -81,14 +82,18 @@ def test_a_batch_that_was_split_tells_what_its_rows_broke() -> None:
     }
 
 
-def test_of_a_batch_that_was_quarantined_whole_only_the_rules_are_counted() -> None:
-    """How many of its rows were bad the commit does not say."""
-    detail = {"route": "batch", "written": 0, "quarantined": 9, "broken": {"ok": 2}}
-    (found,) = batches(clean(3, 0, detail=detail))
+def test_a_batch_that_was_quarantined_whole_failed_though_some_of_its_rows_were_good() -> None:
+    """Or all of them, where it was for a check of the batch as a whole."""
+    whole = {"route": "batch", "written": 0, "quarantined": 9}
+    broken, checked = batches(
+        clean(3, 0, detail={**whole, "broken": {"ok": 2}, "bad": 2}), clean(4, 0, detail=whole)
+    )
 
-    rule, batch = lines([found], BASE, {}, {})
+    rule, batch = lines([broken], BASE, {}, {})
     assert (rule.rows, rule.failed) == (9, 2)
-    assert (batch.state, batch.rows, batch.failed, batch.passed) == ("failed", 9, None, None)
+    assert (batch.state, batch.rows, batch.failed, batch.passed) == ("failed", 9, 2, 7)
+    rule, batch = lines([checked], BASE, {}, {})
+    assert (rule.state, batch.state, batch.failed) == ("passed", "failed", 0)
 
 
 def test_commits_of_others_and_commits_that_decide_nothing_are_passed_over() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 import deltacheck
+from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import latest_version
-from deltacheck.ledger.quality_log import log_name
+from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once
+from deltacheck.writing.survey import PROJECT_VARIABLE
 from tests.quality.yard import Yard
 
 
@@ -69,7 +72,7 @@ def test_passes_and_failures_of_writes_show_before_and_after_they_are_in_the_log
     )
     assert logged == EXPECTED
     first = next(one for one in yard.log() if one.batch == "monday")
-    assert (first.job, first.run, first.table) == ("load", None, yard.orders)
+    assert (first.job, first.table, first.version) == ("load", yard.orders, 3)
 
     write(yard, "(6, 6)")
     assert sum(shown(yard).values()) == 9
@@ -82,6 +85,39 @@ def test_a_write_that_two_runs_took_in_at_once_shows_once(yard: Yard) -> None:
     yard.session.sql(f"INSERT INTO {log} SELECT * FROM {log} WHERE source = 'write'")
 
     assert shown(yard) == EXPECTED
+
+
+def test_what_a_writer_told_itself_is_not_told_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by the log nor by what is read of the table's history."""
+    monkeypatch.setenv(PROJECT_VARIABLE, str(yard.folder))
+    yard.declare(rules="Amount_OK: {check: amount > 0}, id_ok: {not_null: id}")
+    guarded(yard)
+    (batch,) = (line for line in yard.log() if line.kind == BATCH)
+    assert (batch.rows, batch.failed, batch.table_id) == (2, 1, None)
+    assert shown(yard) == EXPECTED
+
+    yard.run()
+
+    assert shown(yard) == EXPECTED
+    assert sum(line.source == "write" for line in yard.log()) == 6
+
+
+def test_what_a_writer_tells_is_believed_where_the_history_was_read_before_it_told(
+    yard: Yard,
+) -> None:
+    """A warning is known to the writer alone."""
+    guarded(yard)
+    yard.run()
+    clean = next(line for line in yard.log() if line.batch == "monday" and line.kind == BATCH)
+    told = replace(clean, table_id=None, version=None, failed=2, passed=1)
+    append_lines(yard.session, yard.environment, [told], Tag())
+
+    changed = {("batch", None, "passed", 3, 2): 1, ("batch", None, "passed", 3, 0): 0}
+    assert shown(yard) == Counter(EXPECTED | changed)
+    assert len(once(yard.log())) == 6
+    assert told in once(yard.log())
 
 
 @pytest.mark.slow

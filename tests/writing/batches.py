@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from deltacheck.config import Environment
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.table import history
 from deltacheck.ledger.recorded import recorded_text, set_statement
@@ -15,6 +16,9 @@ from deltacheck.rules.given import rules_given
 from deltacheck.rules.model import Gate, TableRules
 
 COLUMNS = "id INT, amount INT, status STRING"
+OPS = Environment("local", schema="ops")
+"""Where recorded rules say that deltacheck's own tables are."""
+
 RULES = {"amount_positive": "amount > 0", "status_known": "status IN ('new', 'paid')"}
 
 GOOD = "(1, 10, 'new'), (2, 20, 'paid')"
@@ -49,7 +53,7 @@ def record(
         name, rules_given(name, rules).rules, gate=None if gate is None else Gate.parse(gate)
     )
     place = TableName.parse(quarantine or f"{table}_quarantine")
-    session.sql(set_statement(name, recorded_text(declared, place, "ops")))
+    session.sql(set_statement(name, recorded_text(declared, place, OPS)))
 
 
 def batch(session: SparkSession, *values: str, columns: str = "id, amount, status") -> DataFrame:

@@ -10,13 +10,35 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltacheck
 from deltacheck.delta.table import history
+from deltacheck.ledger.quality_log import log_name
 from deltacheck.names import TableName
-from tests.writing.batches import batch, good, make_table, mixed, plain_append, record, versions
+from tests.writing.batches import (
+    OPS,
+    batch,
+    good,
+    make_table,
+    mixed,
+    plain_append,
+    record,
+    versions,
+)
 
 WARNINGS = {
     "id_small": {"check": "id < 2", "on_violation": "warn"},
     "amount_plausible": {"check": "amount < 50000", "on_violation": "warn"},
 }
+HELD = {"amount_plausible": WARNINGS["amount_plausible"]}
+"""Warn rules that no row breaks; one that is broken is logged."""
+
+
+LOG = str(log_name(OPS))
+
+
+def keep_a_log(session: SparkSession, table: str) -> None:
+    """Have a log of the environment that recorded rules name: a batch was quarantined before."""
+    make_table(session, table)
+    record(session, table, {})
+    deltacheck.write(mixed(session), table)
 
 
 def jobs_of(session: SparkSession, work: Callable[[], object]) -> int:
@@ -32,13 +54,15 @@ def jobs_of(session: SparkSession, work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize(
     "recorded",
-    [None, {"amount_positive": {"check": "amount > 0", "on_violation": "fail"}}, WARNINGS],
+    [None, {"amount_positive": {"check": "amount > 0", "on_violation": "fail"}}, HELD],
     ids=["nothing recorded", "recorded rules", "warn rules"],
 )
 def test_a_clean_write_runs_no_job_and_makes_no_commit_of_its_own(
     spark: SparkSession, database: str, recorded: dict[str, object] | None
 ) -> None:
-    """Counted beside the same append without deltacheck, both tables alike."""
+    """Counted beside the same append without deltacheck, both tables alike; nor is it logged."""
+    keep_a_log(spark, f"{database}.other")
+    logged = versions(spark, LOG)
     ours, plain = (make_table(spark, f"{database}.{name}") for name in ("ours", "plain"))
     for table in (ours, plain):
         if recorded is not None:
@@ -52,8 +76,8 @@ def test_a_clean_write_runs_no_job_and_makes_no_commit_of_its_own(
 
     assert found == expected > 0
     assert (versions(spark, ours), versions(spark, plain)) == (before[0] + 1, before[1] + 1)
-    assert results[0].route == "clean"
-    assert results[0].broken == ({"id_small": 1} if recorded is WARNINGS else {})
+    assert versions(spark, LOG) == logged
+    assert (results[0].route, results[0].broken) == ("clean", {})
     assert not spark.catalog.tableExists(f"{ours}_quarantine")
 
 

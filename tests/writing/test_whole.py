@@ -18,7 +18,7 @@ from deltacheck.names import TableName
 from deltacheck.rules.given import checks_given, rules_given
 from deltacheck.rules.model import TableRules
 from deltacheck.writing.survey import PROJECT_VARIABLE
-from tests.writing.batches import GOOD, RULES, batch, good, held, ids, make_table, mixed
+from tests.writing.batches import GOOD, OPS, RULES, batch, good, held, ids, make_table, mixed
 
 SOME = {"row_count": {"min": 3}}
 
@@ -160,7 +160,7 @@ def test_checks_are_found_where_rules_are(
     rules = TableRules(
         name, rules_given(name, RULES).rules, batch=checks_given(name, {"Some": SOME})
     )
-    text = recorded_text(rules, TableName.parse(f"{table}_quarantine"), "ops")
+    text = recorded_text(rules, TableName.parse(f"{table}_quarantine"), OPS)
     spark.sql(set_statement(name, text))
     with pytest.raises(deltacheck.CheckError, match="fewer than 3"):
         deltacheck.write(good(spark), table)
@@ -205,8 +205,11 @@ def test_a_table_that_is_not_there_yet_has_no_rows_to_be_unique_among(
 
 
 def test_no_view_is_left_behind(spark: SparkSession, table: str) -> None:
-    before = {one.name for one in spark.catalog.listTables()}
+    def views() -> set[str]:
+        return {row["viewName"] for row in spark.sql("SHOW VIEWS").collect()}
+
+    before = views()
     stopped(spark, table, SOME)
     deltacheck.write(good(spark), table, checks={"c": {"row_count": {"min": 1}}})
 
-    assert {one.name for one in spark.catalog.listTables()} == before
+    assert views() == before

@@ -1,0 +1,133 @@
+"""Put into the quality log what became of a batch: one commit for one that has something to tell.
+
+A batch that was simply written has nothing to tell: Delta held every row against every
+constraint, and its commit says who made it. A log that cannot be written stops no job: the
+batch is where it belongs by then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from deltacheck.delta.commit import Tag
+from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.errors import CheckError, DeltacheckError, ViolationError
+from deltacheck.ledger.quality_log import BATCH, CHECK, GUARD, WRITE, Line, append_lines, log_name
+from deltacheck.quality.batch import BatchResult
+from deltacheck.quality.harvest import Written, lines
+from deltacheck.quarantine import layout as own
+from deltacheck.writing.request import Request
+from deltacheck.writing.result import WriteResult
+from deltacheck.writing.survey import Survey
+
+log = logging.getLogger("deltacheck")
+
+STEP = "batch"
+"""What a commit to the log says of itself that tells of a batch."""
+
+
+@dataclass(frozen=True)
+class BatchLog:
+    """Where one batch's lines come from, and where they go.
+
+    Attributes:
+        attempt: The attempt at writing it.
+        at: When it began (UTC).
+    """
+
+    session: SparkSession
+    asked: Request
+    known: Survey
+    attempt: str
+    at: datetime
+
+    def add(self, result: WriteResult) -> None:
+        """Log a batch of which rows broke a rule, or that was checked as a whole; no other."""
+        news = result.broken or result.quarantined or result.dropped or result._checked
+        if not news or result.repeated:
+            return
+        written = self._written(
+            attempt=result._attempt or self.attempt,
+            rows=result._came or 0,
+            broken=result.broken,
+            bad=result.bad,
+            refused=result.route == "batch",
+            constraints=frozenset(self.known.constraints),
+        )
+        self._append(written, result._checked)
+
+    @contextmanager
+    def stops(self) -> Iterator[None]:
+        """Log what a gate, a rule or a check stops, and let it."""
+        try:
+            yield
+        except ViolationError as stop:
+            checked = isinstance(stop, CheckError)
+            rules = {} if checked or stop.rule is None else {stop.rule: stop.violators}
+            written = self._written(
+                attempt=self.attempt,
+                rows=int(stop.rows),
+                broken=rules,
+                bad=0 if checked else stop.violators,
+                refused=True,
+                # What other rules said of the rows, the error does not tell.
+                constraints=None,
+            )
+            self._append(written, stop.results if isinstance(stop, CheckError) else (), stop)
+            raise
+
+    def _written(self, **told: object) -> Written:
+        return Written(
+            at=self.at,
+            batch=self.asked.batch_id,
+            job=self.asked.job,
+            source=GUARD if self.asked.source == own.GUARD else WRITE,
+            **told,  # type: ignore[arg-type]
+        )
+
+    def _append(
+        self, written: Written, checked: Sequence[BatchResult], stop: ViolationError | None = None
+    ) -> None:
+        ledger, declared = self.known.ledger, self.known.declared
+        if ledger is None:
+            return
+        base = Line(self.at, ledger.name, str(self.asked.table), BATCH, "")
+        names = {key: rule.name for key, rule in declared.items()}
+        actions = {key: rule.on_violation.value for key, rule in declared.items()}
+        told = list(lines([written], base, names, actions))
+        batch = told[-1] if stop is None else replace(told[-1], message=stop.message)
+        told[-1:] = [*(_of_check(one, batch) for one in checked), batch]
+        tag = Tag(attempt=written.attempt, batch=written.batch, job=written.job, step=STEP)
+        try:
+            append_lines(self.session, ledger, told, tag)
+        except (DeltacheckError, *EngineFailure) as error:
+            why = error.code if isinstance(error, DeltacheckError) else failure_of(error).kind
+            log.warning(
+                "%s: what became of a batch could not be logged in %s (%s)",
+                self.asked.table,
+                log_name(ledger),
+                why,
+            )
+
+
+def _of_check(result: BatchResult, batch: Line) -> Line:
+    check, said = result.check, result.outcome
+    return replace(
+        batch,
+        kind=CHECK,
+        rule=check.name,
+        action=check.on_failure.value,
+        state=said.state,
+        rows=said.rows,
+        passed=said.rows - said.failed,
+        failed=said.failed,
+        figure=None if said.figure is None else float(said.figure),
+        message=said.message,
+        owner=check.owner or None,
+    )

@@ -1,0 +1,221 @@
+"""What became of a batch stands in the quality log, where there is something to tell."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import deltacheck
+from deltacheck.delta.table import history
+from deltacheck.ledger.quality_log import Line, log_name, read_log
+from deltacheck.ledger.recorded import recorded_text, set_statement
+from deltacheck.names import TableName
+from deltacheck.quality.passes import unlogged
+from deltacheck.rules.model import TableRules
+from tests.harness.marks import connect_is_slow
+from tests.writing.batches import OPS, good, ids, make_table, mixed, record, versions
+
+BIG = {"big": {"check": "amount > 15", "on_violation": "warn"}}
+
+
+def guarded(session: SparkSession, name: str, rules: Mapping[str, object] | None = None) -> str:
+    """A table with two constraints that an upgrade has recorded, and with them its ledger."""
+    table = make_table(session, name)
+    record(session, table, rules or {"Amount_Positive": "amount > 0"})
+    return table
+
+
+def logged(session: SparkSession, table: str) -> list[Line]:
+    """The lines about a table."""
+    return [line for line in read_log(session, OPS) if line.table == table]
+
+
+def told(session: SparkSession, table: str) -> list[tuple[object, ...]]:
+    """Kind, name, state, rows and bad rows of each line about a table."""
+    return [
+        (line.kind, line.rule, line.state, line.rows, line.failed)
+        for line in logged(session, table)
+    ]
+
+
+@connect_is_slow
+def test_a_batch_with_bad_rows_is_logged_in_one_commit(
+    any_spark: SparkSession, database: str
+) -> None:
+    """A line for each constraint, and one for the batch with its distinct bad rows."""
+    table = guarded(any_spark, f"{database}.orders")
+    started = datetime.now(timezone.utc)
+
+    deltacheck.write(mixed(any_spark), table, route="rows", job="load")
+
+    assert told(any_spark, table) == [
+        ("rule", "Amount_Positive", "failed", 4, 2),
+        ("rule", "status_known", "failed", 4, 1),
+        ("batch", None, "failed", 4, 2),
+    ]
+    first = logged(any_spark, table)[0]
+    assert (first.environment, first.source, first.job) == ("local", "write", "load")
+    assert (first.action, first.passed) == ("quarantine", 2)
+    assert timedelta() <= first.at - started < timedelta(minutes=5)
+    (last,) = history(any_spark, log_name(OPS), limit=1)
+    assert last.tag == {"attempt": first.run, "job": "load", "step": "batch"}
+    assert "gone" not in str(logged(any_spark, table))
+
+
+def test_a_batch_that_is_quarantined_whole_leaves_its_trace_in_the_log(
+    spark: SparkSession, database: str
+) -> None:
+    """Without an id no commit of the table tells of it."""
+    table = guarded(spark, f"{database}.orders")
+
+    deltacheck.write(mixed(spark), table)
+
+    assert ids(spark, table) == []
+    assert told(spark, table)[-1] == ("batch", None, "failed", 4, 2)
+
+
+def test_a_batch_is_logged_once_however_often_it_is_written(
+    spark: SparkSession, database: str
+) -> None:
+    """And nothing of it is taken from the table's history a second time."""
+    table = guarded(spark, f"{database}.orders")
+    for _ in range(2):
+        deltacheck.write(mixed(spark), table, batch_id="monday", route="rows")
+    lines = logged(spark, table)
+
+    name = TableName.parse(table)
+    harvested = unlogged(spark, OPS, TableRules(name, ()), replace(lines[0], source="check"))
+
+    assert [(line.kind, line.batch) for line in lines] == [
+        ("rule", "monday"),
+        ("rule", "monday"),
+        ("batch", "monday"),
+    ]
+    assert [line.kind for line in harvested] == ["harvest"]
+
+
+def test_warnings_are_logged_and_the_batch_passes(spark: SparkSession, database: str) -> None:
+    """Counted while the batch is written, its rows as well."""
+    table = guarded(spark, f"{database}.orders", BIG)
+
+    result = deltacheck.write(good(spark), table)
+
+    assert told(spark, table) == [
+        ("rule", "amount_positive", "passed", 2, 0),
+        ("rule", "status_known", "passed", 2, 0),
+        ("rule", "big", "failed", 2, 1),
+        ("batch", None, "passed", 2, 0),
+    ]
+    assert (result.route, result.bad) == ("clean", 0)
+    assert logged(spark, table)[2].action == "warn"
+
+
+STOPS: list[tuple[dict[str, Any], list[tuple[object, ...]]]] = [
+    ({"gate": "1/3"}, [("batch", None, "failed", 4, 2)]),
+    (
+        {"rules": {"amount_positive": {"check": "amount > 0", "gate": 1}}},
+        [("rule", "amount_positive", "failed", 4, 2), ("batch", None, "failed", 4, 2)],
+    ),
+    (
+        {"rules": {"amount_positive": {"check": "amount > 0", "on_violation": "fail"}}},
+        [("rule", "amount_positive", "failed", 4, 2), ("batch", None, "failed", 4, 2)],
+    ),
+    (
+        {"checks": {"Few": {"row_count": {"max": 3}}, "ids": {"unique": "id"}}},
+        [
+            ("check", "Few", "failed", 4, 0),
+            ("check", "ids", "passed", 4, 0),
+            ("batch", None, "failed", 4, 0),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), STOPS, ids=["a gate", "a rule's gate", "a fail rule", "a check"]
+)
+def test_what_stops_a_batch_is_logged_with_the_figures(
+    spark: SparkSession,
+    database: str,
+    asked: dict[str, Any],
+    expected: list[tuple[object, ...]],
+) -> None:
+    table = guarded(spark, f"{database}.orders")
+    before = versions(spark, table)
+
+    with pytest.raises(deltacheck.ViolationError) as stop:
+        deltacheck.write(mixed(spark), table, **asked)
+
+    assert told(spark, table) == expected
+    assert logged(spark, table)[-1].message == stop.value.message
+    assert versions(spark, table) == before
+
+
+def test_checks_of_a_batch_are_logged_whether_they_pass_or_fail(
+    spark: SparkSession, database: str
+) -> None:
+    table = guarded(spark, f"{database}.orders")
+    checks = {
+        "some": {"row_count": {"min": 1}, "owner": "sales"},
+        "many": {"row_count": {"min": 5}, "on_failure": "warn"},
+    }
+
+    deltacheck.write(good(spark), table, checks=checks)
+
+    assert told(spark, table) == [
+        ("rule", "Amount_Positive", "passed", 2, 0),
+        ("rule", "status_known", "passed", 2, 0),
+        ("check", "some", "passed", 2, 0),
+        ("check", "many", "failed", 2, 0),
+        ("batch", None, "passed", 2, 0),
+    ]
+    some, many = (line for line in logged(spark, table) if line.kind == "check")
+    assert (some.action, some.owner, some.figure) == ("fail", "sales", 2.0)
+    assert (many.action, many.message) == ("warn", "2 rows, fewer than 5")
+
+
+def test_a_guarded_write_is_logged_where_delta_refused_it(
+    spark: SparkSession, database: str
+) -> None:
+    """One that succeeds is the job's own, of which deltacheck sees nothing."""
+    table = guarded(spark, f"{database}.orders")
+
+    deltacheck.guard(good(spark), table, lambda rows: rows.writeTo(table).append())
+    assert logged(spark, table) == []
+    deltacheck.guard(mixed(spark), table, lambda rows: rows.writeTo(table).append(), route="rows")
+
+    assert told(spark, table)[-1] == ("batch", None, "failed", 4, 2)
+    assert {line.source for line in logged(spark, table)} == {"guard"}
+
+
+def test_without_a_ledger_nothing_is_logged(spark: SparkSession, database: str) -> None:
+    """Neither a project nor an upgrade has said where deltacheck's own tables are."""
+    table = make_table(spark, f"{database}.orders")
+
+    assert deltacheck.write(mixed(spark), table).quarantined == 4
+
+    assert logged(spark, table) == []
+
+
+def test_a_log_that_cannot_be_written_stops_no_job(
+    spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch is where it belongs by then."""
+    table = make_table(spark, f"{database}.orders")
+    make_table(spark, f"{database}.quality_log", rules={})
+    name = TableName.parse(table)
+    ledger = replace(OPS, schema=database)
+    place = TableName.parse(f"{table}_quarantine")
+    spark.sql(set_statement(name, recorded_text(TableRules(name, ()), place, ledger)))
+
+    with caplog.at_level(logging.WARNING, "deltacheck"):
+        result = deltacheck.write(mixed(spark), table, route="rows")
+
+    assert (result.written, result.quarantined) == (2, 2)
+    assert f"could not be logged in {database}.quality_log (ledger)" in caplog.text
