@@ -439,7 +439,8 @@ class CheckDocument(TypedDict):
 class DayDocument(TypedDict):
     """What happened to a table on one day, by UTC.
 
-    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed.
+    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed; ``stops``: why
+    batches were stopped.
     """
 
     day: str
@@ -450,6 +451,7 @@ class DayDocument(TypedDict):
     failed: dict[str, int]
     wrong: dict[str, str]
     warned: dict[str, str]
+    stops: list[str]
 
 
 class LastCheckDocument(TypedDict):

@@ -48,7 +48,7 @@ def report(
     """Say what came in, what was rejected, and on which day what was wrong.
 
     Reads the quality log, the tables' history, their rules, their quarantines and the journal;
-    writes to no table.
+    writes to no table but the log, as `check` does.
     """
     from deltacheck.report import api
 
@@ -69,12 +69,14 @@ def _print(found: Report) -> None:
     console = out()
     wrong = found.wrong_days
     if not wrong:
-        console.print(f"{found.environment}: no check failed in the last {found.days} days.")
+        console.print(f"{found.environment}: nothing was wrong in the last {found.days} days.")
     else:
         table = grid("day", "table", "check", "message")
         for one, day in wrong:
             for check, why in day.wrong.items():
                 table.add_row(day.day.isoformat(), Text(one.table), Text(check), Text(why))
+            for why in day.stops:
+                table.add_row(day.day.isoformat(), Text(one.table), "a batch stopped", Text(why))
         console.print(table)
     for one in found.tables:
         if one.problem:
@@ -152,4 +154,5 @@ def _day_document(day: Day) -> DayDocument:
         "failed": dict(day.failed),
         "wrong": day.wrong,
         "warned": day.warned,
+        "stops": list(day.stops),
     }

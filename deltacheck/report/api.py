@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from glob import escape
@@ -9,12 +10,21 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.commit import Tag
+from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.table import table_problem
 from deltacheck.errors import TableError, TableNotFoundError, UsageError
 from deltacheck.ledger.journal import now, read_journal
-from deltacheck.ledger.quality_log import BATCH, RULE, Line, read_log
+from deltacheck.ledger.quality_log import (
+    BATCH,
+    HARVEST,
+    Line,
+    append_lines,
+    log_name,
+    once,
+    read_log,
+)
 from deltacheck.migrate.api import Given, read_project
 from deltacheck.migrate.status import RuleStatus, read_status
 from deltacheck.names import TableName
@@ -27,6 +37,11 @@ from deltacheck.report.page import page
 from deltacheck.revisions.state import state_after
 from deltacheck.rules.model import TableRules
 from deltacheck.rules.selection import Selection as Declared
+
+log = logging.getLogger("deltacheck")
+
+STEP = "report"
+"""What a commit to the log says of itself that took in what a report found."""
 
 
 def report(
@@ -41,7 +56,9 @@ def report(
 ) -> Report:
     """Put together what came in, what was rejected, and what is wrong.
 
-    Writes to no table. A table that cannot be looked at is told as such, and spoils no other.
+    Writes to no table but deltacheck's own log, into which it takes the passes of wrapped writes
+    before the tables' history forgets them. A table that cannot be looked at is told as such,
+    and spoils no other.
 
     Args:
         out: A file for the page, which needs no network.
@@ -76,26 +93,42 @@ def _read(on: Desk, given: Given, days: int) -> Report:
     at = now()
     names = sorted({*given.rules, *state_after(given.history.revisions)}, key=str)
     rules, problems = _rules(on, given, names)
-    lines = list(read_log(on.session, given.environment))
+    logged = read_log(on.session, given.environment)
+    harvest: list[Line] = []
     held: list[Held] = []
     for name in names:
         base = Line(at, given.environment.name, str(name), BATCH, "")
         declared = given.rules.get(name, TableRules(name, ()))
         try:
             held += count_held(holding(on, name), Selection())
-            lines += unlogged(on.session, given.environment, declared, base)
+            harvest += unlogged(on.session, given.environment, declared, base)
         except (TableError, *EngineFailure) as error:
             problems.setdefault(str(name), _problem(error, name))
+    _keep(on, given, harvest)
     return report_of(
         given.environment.name,
         at,
         rules=rules,
-        lines=_once(lines),
+        lines=once([*logged, *harvest]),
         held=held,
         runs=read_journal(on.session, given.environment).runs,
         problems=problems,
         days=days,
     )
+
+
+def _keep(on: Desk, given: Given, harvest: list[Line]) -> None:
+    """Put passes into the log; whoever may not write it gets the report all the same."""
+    if all(line.kind == HARVEST for line in harvest):
+        return
+    try:
+        append_lines(on.session, given.environment, harvest, Tag(step=STEP))
+    except EngineFailure as error:
+        log.warning(
+            "%s could not be written (%s); a later run takes in what was found",
+            log_name(given.environment),
+            failure_of(error).kind,
+        )
 
 
 def _rules(
@@ -122,16 +155,6 @@ def _problem(error: Exception, name: TableName) -> str:
     if isinstance(error, TableNotFoundError):
         return f"There is no table {name}."
     return error.message if isinstance(error, TableError) else table_problem(error, name).message
-
-
-def _once(lines: list[Line]) -> list[Line]:
-    """The lines, a write that two runs harvested at the same time told once."""
-    seen: dict[object, Line] = {}
-    for place, line in enumerate(lines):
-        written = line.source == "write" and line.kind in (RULE, BATCH)
-        key = (line.table_id, line.version, line.kind, line.rule) if written else place
-        seen.setdefault(key, line)
-    return list(seen.values())
 
 
 def _write(path: Path, text: str) -> None:

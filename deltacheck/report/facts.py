@@ -36,9 +36,11 @@ class Day:
     Attributes:
         batches: Wrapped writes.
         rows: Rows that came in with them.
-        bad: Rows of them that broke a rule, or were in a batch that was quarantined whole.
+        bad: Rows of them that broke a rule that is more than a warning; of a batch that a check
+            of it as a whole stopped, all.
         failed: Rule to the rows that broke it.
         checks: Check to what it said when it was last run on that day.
+        stops: Why batches were stopped by a gate, a rule or a check.
     """
 
     day: date
@@ -47,6 +49,7 @@ class Day:
     bad: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[str, Line] = field(default_factory=dict)
+    stops: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> dict[str, str]:
@@ -69,7 +72,7 @@ class Day:
     @property
     def verdict(self) -> Verdict:
         """Whether anything was wrong with it."""
-        if self.wrong:
+        if self.wrong or self.stops:
             return "wrong"
         return "warned" if self.warned or self.bad else "fine"
 
@@ -294,10 +297,10 @@ def _day(lines: Sequence[Line]) -> Day:
         day=lines[0].at.date(),
         batches=len(batches),
         rows=sum(line.rows or 0 for line in batches),
-        # Of a batch that was quarantined whole the log does not know how many rows were bad.
-        bad=sum((line.rows if line.failed is None else line.failed) or 0 for line in batches),
+        bad=sum(line.failed or line.rows or 0 for line in batches if line.state == "failed"),
         failed=failed,
         checks=_last_checks(lines),
+        stops=tuple(line.message for line in batches if line.message),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime, timedelta, timezone
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,12 @@ def orders_of(number: int) -> str:
         "CAST(60 + id % 7 AS DOUBLE) AS amount, IF(id % 5 = 0, 'paid', 'new') AS status "
         f"FROM range({100 + number * 7 % 5})"
     )
-    came = WRONG.get(number, lambda rows: rows)(good)
+    came = WRONG[number](good) if number in WRONG else good
     bad = f"SELECT {number * 1000} - id - 1, 'EU', 0D, 'new' FROM range(2)"
     return f"{came} UNION ALL {bad}"
 
 
-def ten_days(yard: Yard) -> None:
+def ten_days(yard: Yard, patch: pytest.MonkeyPatch) -> None:
     """Each day a batch of orders in the morning, and the checks an hour later."""
     full = yard.table("id LONG, region STRING, amount DOUBLE, status STRING")
     rules = "amount_positive: {check: amount > 0}, amount_plausible: {check: amount < 5000, "
@@ -55,6 +56,7 @@ def ten_days(yard: Yard) -> None:
     for number in range(10):
         at = FIRST + timedelta(days=number)
         batch = yard.session.sql(orders_of(number))
+        patch.setattr(import_module("deltacheck.writing.write"), "now", lambda at=at: at)
         deltacheck.write(batch, full, mode="overwrite", route="rows")
         done = happened(yard, at, done)
         yard.run(at + timedelta(hours=1))
@@ -82,10 +84,10 @@ def told(number: int) -> str:
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_report_says_what_came_in_what_was_rejected_and_which_days_were_wrong(
-    yard: Yard,
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As JSON, at the terminal, and on its page in a browser; and writes to no table."""
-    ten_days(yard)
+    """As JSON, at the terminal, and on its page in a browser; and leaves the table alone."""
+    ten_days(yard, monkeypatch)
     version = latest_version(yard.session, TableName.parse(yard.orders))
 
     found = command("report", "--json").json
@@ -114,7 +116,7 @@ def test_the_report_says_what_came_in_what_was_rejected_and_which_days_were_wron
         for size in (PHONE, DESK):
             seen = look(through, Path("report.html").resolve(), size, "light")
             assert (seen.wider, seen.sticking_out, seen.errors, seen.requests) == (0, [], [], [])
-            assert "On 3 days a check failed, newest first." in seen.text
+            assert "On 3 days a check failed" in seen.text
             assert f"{told(6)}: {yard.orders} rows: row_count is 51; the median of 6" in seen.text
             assert f"{told(7)}: {yard.orders} each: 1 of 3 groups by region fail" in seen.text
             assert "region = US: mean(amount) is 6,3" in seen.text
@@ -170,6 +172,21 @@ def test_a_quarantine_whose_files_are_lost_is_told(yard: Yard) -> None:
     assert table["problem"].startswith(f"{full} cannot be read")
 
 
+def test_a_report_takes_clean_writes_into_the_log_once(yard: Yard) -> None:
+    """Before the table's history forgets them; and writes to no other table."""
+    full = yard.table("id LONG")
+    yard.declare(rules="id_positive: {check: id > 0}")
+    deltacheck.write(yard.session.sql("SELECT 1L AS id"), full)
+    version = latest_version(yard.session, TableName.parse(full))
+
+    found = [command("report", "--json").json["tables"][0]["days"] for _ in range(2)]
+
+    assert found[0] == found[1]
+    assert [(day["batches"], day["rows"]) for day in found[0]] == [(1, 1)]
+    assert [(line.kind, line.rows) for line in yard.log()] == [("batch", 1)]
+    assert latest_version(yard.session, TableName.parse(full)) == version
+
+
 def test_a_report_that_cannot_be_written_is_an_error_of_usage(yard: Yard) -> None:
     yard.declare()
 
@@ -197,6 +214,6 @@ def test_a_project_without_a_table_has_an_empty_report(yard: Yard) -> None:
 
     found = command("report", "--json", "--days", "7").json
     assert (found["days"], found["tables"]) == (7, [])
-    assert "no check failed in the last 7 days" in command("report", "--days", "7").words
+    assert "nothing was wrong in the last 7 days" in command("report", "--days", "7").words
     command("report", "--out", "report.html")
     assert "Nothing is known yet" in read(Path("report.html").read_text(encoding="utf-8")).text

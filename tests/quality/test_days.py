@@ -33,7 +33,8 @@ def add_day(yard: Yard, number: int, change: Callable[[str], str] = lambda rows:
 WRONG: dict[int, Callable[[str], str]] = {
     6: lambda rows: f"SELECT * FROM ({rows}) WHERE id % 2 = 0",
     7: lambda rows: (
-        f"SELECT id, region, IF(region = 'US', amount * 100, amount), status FROM ({rows})"
+        "SELECT id, region, IF(region = 'US', amount * 100, amount) AS amount, status "
+        f"FROM ({rows})"
     ),
     8: lambda rows: f"{rows} UNION ALL {rows}",
 }

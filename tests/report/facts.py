@@ -22,10 +22,21 @@ def day(number: int, hour: int = 6) -> datetime:
     return datetime(2026, 3, number, hour, tzinfo=timezone.utc)
 
 
-def batch(at: datetime, rows: int, bad: int | None = 0) -> Line:
-    """A wrapped write."""
-    state = "passed" if bad == 0 else "failed"
-    return Line(at, "prod", TABLE, "batch", state, rows=rows, failed=bad, source="write")
+def batch(at: datetime, rows: int, bad: int = 0, *, stopped: str | None = None) -> Line:
+    """A wrapped write, or one that was stopped, and why."""
+    state = "failed" if bad or stopped else "passed"
+    return Line(
+        at,
+        "prod",
+        TABLE,
+        "batch",
+        state,
+        rows=rows,
+        failed=bad,
+        source="write",
+        run=f"{at}",
+        message=stopped,
+    )
 
 
 def broken(at: datetime, rule: str, failed: int) -> Line:

@@ -15,18 +15,31 @@ def verdicts(found: Report) -> dict[int, str]:
 
 
 def test_a_day_tells_what_came_in_and_what_was_rejected() -> None:
-    """Of all batches together; of a batch quarantined whole all rows."""
+    """Of all its batches together."""
     found = report(
         batch(day(1), 100, 2),
-        batch(day(1, 9), 10, None),
+        batch(day(1, 9), 10, 1),
         broken(day(1), "amount_positive", 2),
         broken(day(1, 9), "amount_positive", 1),
         batch(day(2), 50),
     )
 
     one, two = found.tables[0].days
-    assert (one.batches, one.rows, one.bad, one.failed) == (2, 110, 12, {"amount_positive": 3})
+    assert (one.batches, one.rows, one.bad, one.failed) == (2, 110, 3, {"amount_positive": 3})
     assert (two.batches, two.rows, two.bad, two.failed) == (1, 50, 0, {})
+
+
+def test_a_day_on_which_a_batch_was_stopped_is_wrong_and_says_why() -> None:
+    """By a gate: then its bad rows are known; by a check of it as a whole: then all are bad."""
+    found = report(
+        batch(day(1), 100, 40, stopped="40 of 100 rows, more than 5%"),
+        batch(day(2), 100, stopped="few: row_count is 100"),
+    )
+
+    assert verdicts(found) == {1: "wrong", 2: "wrong"}
+    one, two = found.tables[0].days
+    assert (one.bad, one.stops) == (40, ("40 of 100 rows, more than 5%",))
+    assert (two.bad, two.stops) == (100, ("few: row_count is 100",))
 
 
 def test_a_day_on_which_a_check_failed_is_wrong_and_says_why() -> None:
