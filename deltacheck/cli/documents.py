@@ -467,8 +467,9 @@ class TableReportDocument(TypedDict):
     """What the report says of one table.
 
     ``violators``: rule that Delta does not enforce to the rows that break it, when they were
-    last counted; ``ages`` and ``broken`` count quarantined rows, ``broken`` by an empty name
-    those that broke no rule; ``problem``: why something of the table could not be looked at.
+    last counted; ``held``: null where the quarantine could not be looked at; ``ages`` and
+    ``broken`` count quarantined rows, ``broken`` by an empty name those that broke no rule;
+    ``problem``: why something of the table could not be looked at.
     """
 
     table: str
@@ -477,7 +478,7 @@ class TableReportDocument(TypedDict):
     checks: list[LastCheckDocument]
     rules: dict[str, Literal["enforced", "pending", "drifted", "unmanaged", "warn"]]
     violators: dict[str, Number]
-    held: int
+    held: Number
     oldest: Text
     ages: dict[str, int]
     broken: dict[str, int]

@@ -84,7 +84,7 @@ def _print(found: Report) -> None:
         console.print(
             Text(
                 f"{one.table}: {rows_of(one.rows)} came in, {one.bad:,} of them bad; "
-                f"{one.held.rows:,} held in quarantine"
+                f"{'?' if one.held is None else format(one.held.rows, ',')} held in quarantine"
             )
         )
 
@@ -120,7 +120,9 @@ def report_document(found: Report) -> ReportDocument:
 
 
 def _table_document(one: TableFacts) -> TableReportDocument:
-    held = one.held
+    from deltacheck.report.facts import Holding
+
+    held = one.held or Holding()
     return {
         "table": one.table,
         "owners": list(one.owners),
@@ -136,7 +138,7 @@ def _table_document(one: TableFacts) -> TableReportDocument:
         ],
         "rules": {rule.rule: rule.state for rule in one.rules},
         "violators": {rule: line.failed for rule, line in one.counted.items()},
-        "held": held.rows,
+        "held": None if one.held is None else held.rows,
         "oldest": None if held.oldest is None else held.oldest.isoformat(),
         "ages": dict(held.ages),
         "broken": dict(held.rules),

@@ -102,6 +102,7 @@ class TableFacts:
         checks: The last outcome of each check.
         counted: Rule that Delta does not enforce to the last count of the rows that break it.
         actions: Rule to what happens to rows of a batch that break it.
+        held: None: its quarantine could not be looked at.
         problem: Why something of it could not be looked at.
     """
 
@@ -112,7 +113,7 @@ class TableFacts:
     checks: tuple[Line, ...]
     counted: Mapping[str, Line]
     actions: Mapping[str, str]
-    held: Holding
+    held: Holding | None
     problem: str = ""
 
     @property
@@ -232,7 +233,10 @@ def report_of(
                 name,
                 statuses.get(name, []),
                 by_table.get(name, []),
-                _holding(waiting.get(name, []), at),
+                # Of a table with a problem nobody may have counted what is held.
+                _holding(waiting.get(name, []), at)
+                if name in waiting or name not in problems
+                else None,
                 problems.get(name, ""),
             )
             for name in names
@@ -253,7 +257,7 @@ def _table(
     name: str,
     rules: Sequence[RuleStatus],
     lines: Sequence[Line],
-    held: Holding,
+    held: Holding | None,
     problem: str,
 ) -> TableFacts:
     owners = [rule.owner for rule in rules] + [line.owner or "" for line in lines]

@@ -42,6 +42,7 @@ def _templates() -> Environment:
         bad_share=bad_share,
         broken=broken,
         standing=standing,
+        fate=fate,
         bars=bars,
         ago=_ago,
     )
@@ -74,10 +75,11 @@ def bad_share(facts: TableFacts, days: Sequence[Day]) -> Plot:
     )
 
 
-def broken(rule: str, days: Sequence[Day]) -> Plot:
+def broken(facts: TableFacts, rule: str, days: Sequence[Day]) -> Plot:
     """The rows of each day that broke a rule."""
+    became = fate(facts, rule)
     return plot(
-        f"Rows that broke {rule}",
+        f"Rows that broke {rule}{f' ({became})' if became else ''}",
         _count(max(day.failed.get(rule, 0) for day in days), "row"),
         _columns(
             days,
@@ -86,6 +88,19 @@ def broken(rule: str, days: Sequence[Day]) -> Plot:
             part=lambda day: day.failed.get(rule, 0),
         ),
     )
+
+
+def fate(facts: TableFacts, rule: str) -> str:
+    """What became of rows that broke a rule, as far as the log tells."""
+    return _FATES.get(facts.actions.get(rule, ""), "")
+
+
+_FATES = {
+    "quarantine": "quarantined",
+    "drop": "dropped",
+    "fail": "not written",
+    "warn": "written, with a warning",
+}
 
 
 def standing(days: Sequence[Day], check: str) -> list[tuple[Day, str, str]]:

@@ -198,7 +198,7 @@ def test_a_report_that_cannot_be_written_is_an_error_of_usage(yard: Yard) -> Non
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(yard: Yard) -> None:
     """Who has the old one open reads it to its end."""
-    yard.declare()
+    make_project(yard.folder, yard.environment, {})
     old = Path("figures.prom")
     old.write_text("old")
     with old.open() as reader:
@@ -209,8 +209,18 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(yard: Yard) -> N
     assert [path.name for path in Path().glob("*figures*")] == ["figures.prom"]
 
 
-def test_a_project_without_a_table_has_an_empty_report(yard: Yard) -> None:
-    yard.declare()
+def test_a_table_declared_ahead_of_its_making_is_told(yard: Yard) -> None:
+    """With its rules, which are pending."""
+    yard.declare(rules="id_positive: {check: id > 0}")
+
+    (table,) = command("report", "--json").json["tables"]
+
+    assert table["problem"] == f"There is no table {yard.orders}."
+    assert (table["rules"], table["held"]) == ({"id_positive": "pending"}, None)
+
+
+def test_a_project_without_anything_has_an_empty_report(yard: Yard) -> None:
+    make_project(yard.folder, yard.environment, {})
 
     found = command("report", "--json", "--days", "7").json
     assert (found["days"], found["tables"]) == (7, [])

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, sync_playwright
 
+Scheme = Literal["light", "dark"]
+
 PHONE, DESK = (390, 844), (1280, 900)
 
 _QUIET = (
@@ -110,7 +112,7 @@ def look(
     through: Browser,
     path: Path,
     size: tuple[int, int],
-    scheme: Literal["light", "dark"],
+    scheme: Scheme,
     *,
     opened: bool = False,
     picture: Path | None = None,

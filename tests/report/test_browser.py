@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from deltacheck.report.facts import Report
 from deltacheck.report.page import page
-from tests.report.browser import DESK, PHONE, browser, chromium, look
+from tests.report.browser import DESK, PHONE, Scheme, browser, chromium, look
 from tests.report.facts import crowded, report, shop
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -39,10 +39,10 @@ def saved(found: Report, folder: Path) -> Path:
 @SIZES
 @pytest.mark.parametrize("found", PAGES.values(), ids=PAGES.keys())
 def test_the_page_fits_and_opens_without_a_complaint(
-    through: Browser, tmp_path: Path, found: Report, size: tuple[int, int], scheme: str
+    through: Browser, tmp_path: Path, found: Report, size: tuple[int, int], scheme: Scheme
 ) -> None:
     """With all that can be opened open, whatever is on it; each text stands out."""
-    seen = look(through, saved(found, tmp_path), size, scheme, opened=True)  # type: ignore[arg-type]
+    seen = look(through, saved(found, tmp_path), size, scheme, opened=True)
 
     assert seen.wider == 0
     assert seen.sticking_out == []

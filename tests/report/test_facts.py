@@ -86,6 +86,7 @@ def test_quarantined_rows_are_told_by_age_and_rule() -> None:
     )
 
     holding = found.tables[0].held
+    assert holding is not None
     assert holding.rows == 12
     assert holding.ages == {"up to a day": 4, "up to a week": 0, "up to a month": 6, "longer": 2}
     assert holding.rules == {"a": 10, "b": 6, "": 2}
@@ -144,3 +145,4 @@ def test_a_problem_is_told_of_a_table_of_which_nothing_else_is_known() -> None:
     (table,) = report(problems={TABLE: "It cannot be read."}).tables
 
     assert (table.problem, table.rules, table.days) == ("It cannot be read.", (), ())
+    assert table.held is None

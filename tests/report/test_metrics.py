@@ -35,6 +35,7 @@ def test_each_figure_has_its_type_and_says_what_it_is() -> None:
         "deltacheck_quarantined_rows",
         "deltacheck_quarantine_oldest_seconds",
         "deltacheck_rule_in_state",
+        "deltacheck_table_unreadable",
     }
     assert {one.type for one in found.values()} == {"gauge"}
     assert all(one.documentation for one in found.values())
@@ -62,6 +63,13 @@ def test_names_are_read_as_they_were_written() -> None:
 
     assert figures(found, "deltacheck_check_failed") == [({"check": odd, "action": "fail"}, 1)]
     assert figures(found, "deltacheck_rule_in_state") == [({"rule": odd, "state": "enforced"}, 1)]
+
+
+def test_a_table_that_cannot_be_looked_at_has_no_made_up_figures() -> None:
+    found = report(problems={TABLE: "It cannot be read."})
+
+    assert figures(found, "deltacheck_table_unreadable") == [({}, 1)]
+    assert set(read(found)) == {"deltacheck_table_unreadable"}
 
 
 def test_a_report_of_nothing_has_no_figures() -> None:

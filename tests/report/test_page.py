@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from deltacheck.report.facts import Report
 from deltacheck.report.page import page
-from tests.report.facts import RULE, TABLE, batch, checked, counted, day, report, shop
+from tests.report.facts import RULE, TABLE, batch, broken, checked, counted, day, report, shop
 
 _VOID = {"meta", "br"}
 
@@ -101,7 +101,22 @@ def test_a_page_of_a_project_without_anything_says_so() -> None:
 
 
 def test_what_could_not_be_looked_at_is_told() -> None:
-    assert "It cannot be read." in words(report(problems={TABLE: "It cannot be read."}))
+    """And what its quarantine holds is not made up."""
+    said = words(report(problems={TABLE: "It cannot be read."}))
+
+    assert "It cannot be read." in said
+    assert "shop.orders 0 0 ? none" in said
+
+
+def test_a_wrong_day_tells_what_became_of_the_rows_that_broke_a_rule() -> None:
+    found = report(
+        batch(day(1), 100, 2), broken(day(1), "amount_positive", 2), checked(day(1), "c", "failed")
+    )
+
+    assert (
+        "100 rows came in with 1 batch, 2 of them bad. 2 rows broke amount_positive (quarantined)."
+        in words(found)
+    )
 
 
 def test_behind_each_plot_is_its_table() -> None:
