@@ -121,8 +121,8 @@ def test_the_report_says_what_came_in_what_was_rejected_and_which_days_were_wron
             assert f"{told(7)}: {yard.orders} each: 1 of 3 groups by region fail" in seen.text
             assert "region = US: mean(amount) is 6,3" in seen.text
             assert f"{told(8)}: {yard.orders} rows: row_count is 202" in seen.text
-            assert "53 rows came in with 1 batch, 2 of them bad." in seen.text
-            assert "2 of 20 rows" not in seen.text
+            came_in = "53 rows came in with 1 batch, 2 of them bad. 2 rows broke amount_positive"
+            assert f"{came_in} (quarantined)." in seen.text
     assert latest_version(yard.session, TableName.parse(yard.orders)) == version
 
 
