@@ -440,7 +440,7 @@ class DayDocument(TypedDict):
     """What happened to a table on one day, by UTC.
 
     ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed; ``stops``: why
-    batches were stopped.
+    batches and upgrades were stopped.
     """
 
     day: str

@@ -76,7 +76,7 @@ def _print(found: Report) -> None:
             for check, why in day.wrong.items():
                 table.add_row(day.day.isoformat(), Text(one.table), Text(check), Text(why))
             for why in day.stops:
-                table.add_row(day.day.isoformat(), Text(one.table), "a batch stopped", Text(why))
+                table.add_row(day.day.isoformat(), Text(one.table), "(stopped)", Text(why))
         console.print(table)
     for one in found.tables:
         if one.problem:

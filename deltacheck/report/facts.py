@@ -40,7 +40,7 @@ class Day:
             of it as a whole stopped, all.
         failed: Rule to the rows that broke it.
         checks: Check to what it said when it was last run on that day.
-        stops: Why batches were stopped by a gate, a rule or a check.
+        stops: Why a gate, a rule or a check stopped batches or upgrades.
     """
 
     day: date
@@ -74,7 +74,7 @@ class Day:
         """Whether anything was wrong with it."""
         if self.wrong or self.stops:
             return "wrong"
-        return "warned" if self.warned or self.bad else "fine"
+        return "warned" if self.warned or self.bad or self.failed else "fine"
 
 
 @dataclass(frozen=True)
@@ -285,8 +285,8 @@ def _last_checks(lines: Iterable[Line]) -> dict[str, Line]:
 
 
 def _days(lines: Iterable[Line]) -> tuple[Day, ...]:
-    # That somebody counted the rows which break a rule is no event of the table's.
-    events = [line for line in lines if not (line.kind == RULE and line.source == CHECK)]
+    # That a rule held, or that somebody counted the rows which break it, is no event by itself.
+    events = [line for line in lines if line.kind != RULE or (line.source != CHECK and line.failed)]
     by_day = _grouped(events, lambda line: line.at.date().isoformat())
     return tuple(_day(some) for _, some in sorted(by_day.items()))
 
@@ -304,7 +304,7 @@ def _day(lines: Sequence[Line]) -> Day:
         bad=sum(line.failed or line.rows or 0 for line in batches if line.state == "failed"),
         failed=failed,
         checks=_last_checks(lines),
-        stops=tuple(line.message for line in batches if line.message),
+        stops=tuple(line.message for line in lines if line.kind != CHECK and line.message),
     )
 
 

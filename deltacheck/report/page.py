@@ -141,7 +141,7 @@ def _columns(
 
 def _told(day: Day) -> str:
     bad = f", {day.bad:,} of them bad" if day.bad else ""
-    reasons = [*day.wrong, *("a batch stopped" for _ in day.stops)]
+    reasons = [*day.wrong, *("stopped" for _ in day.stops)]
     wrong = f"; wrong: {', '.join(reasons)}" if reasons else ""
     return f"{_day(day.day)}: {_count(day.rows, 'row')}{bad}{wrong}"
 

@@ -96,6 +96,19 @@ def test_a_table_has_the_owners_of_its_rules_and_checks() -> None:
     assert shop().tables[0].owners == ("sales",)
 
 
+def test_an_upgrade_tells_of_a_day_where_it_found_bad_rows_or_was_stopped() -> None:
+    """That all rows passed a new rule is no event; nothing of it came in."""
+    moved = replace(broken(day(1), "few", 4), source="upgrade", rows=10)
+    passed = replace(moved, at=day(2), state="passed", failed=0)
+    stopped = replace(moved, at=day(3), message="4 of 10 rows, more than 5%")
+    found = report(moved, passed, stopped)
+
+    assert verdicts(found) == {1: "warned", 3: "wrong"}
+    one, three = found.tables[0].days
+    assert (one.batches, one.rows, one.failed) == (0, 0, {"few": 4})
+    assert three.stops == ("4 of 10 rows, more than 5%",)
+
+
 def test_days_further_back_and_other_environments_are_left_out() -> None:
     """Today counts as one of the days."""
     elsewhere = replace(batch(day(12), 10), environment="test")

@@ -76,7 +76,7 @@ def test_the_page_begins_with_what_was_wrong_and_why() -> None:
 
 
 def test_a_page_without_bad_news_says_so() -> None:
-    assert "Nothing: no check failed, and no batch was stopped." in words(
+    assert "Nothing: no check failed, and nothing was stopped." in words(
         report(checked(day(1), "c", "passed"))
     )
 
@@ -84,7 +84,7 @@ def test_a_page_without_bad_news_says_so() -> None:
 def test_a_batch_that_was_stopped_is_told_with_its_day() -> None:
     said = words(report(batch(day(1), 100, 40, stopped="40 of 100 rows, more than 5%")))
 
-    assert "Sun 1 Mar 2026: shop.orders A batch was stopped: 40 of 100 rows, more than 5%" in said
+    assert "Sun 1 Mar 2026: shop.orders Stopped: 40 of 100 rows, more than 5%" in said
 
 
 def test_a_page_of_many_wrong_days_tells_the_newest_at_once() -> None:
