@@ -455,7 +455,8 @@ class CheckDocument(TypedDict):
 class DayDocument(TypedDict):
     """What happened to a table on one day, by UTC.
 
-    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed.
+    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed; ``stops``: why
+    batches and upgrades were stopped.
     """
 
     day: str
@@ -466,6 +467,7 @@ class DayDocument(TypedDict):
     failed: dict[str, int]
     wrong: dict[str, str]
     warned: dict[str, str]
+    stops: list[str]
 
 
 class LastCheckDocument(TypedDict):
@@ -478,17 +480,25 @@ class LastCheckDocument(TypedDict):
 
 
 class TableReportDocument(TypedDict):
-    """What the report says of one table; ``ages`` and ``broken`` count quarantined rows."""
+    """What the report says of one table.
+
+    ``violators``: rule that Delta does not enforce to the rows that break it, when they were
+    last counted; ``held``: null where the quarantine could not be looked at; ``ages`` and
+    ``broken`` count quarantined rows, ``broken`` by an empty name those that broke no rule;
+    ``problem``: why something of the table could not be looked at.
+    """
 
     table: str
     owners: list[str]
     days: list[DayDocument]
     checks: list[LastCheckDocument]
     rules: dict[str, Literal["enforced", "pending", "drifted", "unmanaged", "warn"]]
-    held: int
+    violators: dict[str, Number]
+    held: Number
     oldest: Text
     ages: dict[str, int]
     broken: dict[str, int]
+    problem: str
 
 
 class LastRunDocument(TypedDict):
@@ -502,13 +512,24 @@ class LastRunDocument(TypedDict):
     tables: list[str]
 
 
+class CheckRunDocument(TypedDict):
+    """One run of ``check``; ``states``: state to the number of checks in it."""
+
+    run: str
+    at: str
+    tables: list[str]
+    states: dict[str, int]
+
+
 class ReportDocument(TypedDict):
-    """``report``: what came in, what was rejected, and what is wrong."""
+    """``report``: what came in, what was rejected, and what is wrong; of the last ``days``."""
 
     environment: str
     at: str
+    days: int
     tables: list[TableReportDocument]
     runs: list[LastRunDocument]
+    check_runs: list[CheckRunDocument]
 
 
 class StampDocument(TypedDict):

@@ -25,6 +25,9 @@ Prometheus = Annotated[
         "--prometheus", metavar="FILE", help="Write the figures as Prometheus reads them."
     ),
 ]
+Days = Annotated[
+    int, typer.Option("--days", metavar="N", min=1, help="How many days back it looks.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
 def report(
     page: Out = None,
     prometheus: Prometheus = None,
+    days: Days = 30,
     env: Env = None,
     project: ProjectFolder = Path(),
     as_json: AsJson = False,
@@ -44,12 +48,14 @@ def report(
     """Say what came in, what was rejected, and on which day what was wrong.
 
     Reads the quality log, the tables' history, their rules, their quarantines and the journal;
-    writes to no table.
+    writes to no table but the log, as `check` does.
     """
     from deltacheck.report import api
 
     with reporting(env, project, verbose, quiet or as_json) as tell:
-        found = api.report(page, prometheus=prometheus, env=env, project=project, progress=tell)
+        found = api.report(
+            page, prometheus=prometheus, days=days, env=env, project=project, progress=tell
+        )
     if as_json:
         print_json(report_document(found))
         return
@@ -63,19 +69,22 @@ def _print(found: Report) -> None:
     console = out()
     wrong = found.wrong_days
     if not wrong:
-        console.print(f"{found.environment}: no check failed.")
+        console.print(f"{found.environment}: nothing was wrong in the last {found.days} days.")
     else:
         table = grid("day", "table", "check", "message")
-        for name, day in wrong:
+        for one, day in wrong:
             for check, why in day.wrong.items():
-                table.add_row(day.day.isoformat(), Text(name), Text(check), Text(why))
+                table.add_row(day.day.isoformat(), Text(one.table), Text(check), Text(why))
+            for why in day.stops:
+                table.add_row(day.day.isoformat(), Text(one.table), "(stopped)", Text(why))
         console.print(table)
     for one in found.tables:
-        came, bad = sum(day.rows for day in one.days), sum(day.bad for day in one.days)
+        if one.problem:
+            console.print(Text(one.problem, style="bold red"))
         console.print(
             Text(
-                f"{one.table}: {rows_of(came)} came in, {bad:,} of them bad; "
-                f"{one.held.rows:,} held in quarantine"
+                f"{one.table}: {rows_of(one.rows)} came in, {one.bad:,} of them bad; "
+                f"{'?' if one.held is None else format(one.held.rows, ',')} held in quarantine"
             )
         )
 
@@ -85,6 +94,7 @@ def report_document(found: Report) -> ReportDocument:
     return {
         "environment": found.environment,
         "at": found.at.isoformat(),
+        "days": found.days,
         "tables": [_table_document(one) for one in found.tables],
         "runs": [
             {
@@ -97,11 +107,22 @@ def report_document(found: Report) -> ReportDocument:
             }
             for run in found.runs
         ],
+        "check_runs": [
+            {
+                "run": run.run,
+                "at": run.at.isoformat(),
+                "tables": list(run.tables),
+                "states": dict(run.states),
+            }
+            for run in found.check_runs
+        ],
     }
 
 
 def _table_document(one: TableFacts) -> TableReportDocument:
-    held = one.held
+    from deltacheck.report.facts import Holding
+
+    held = one.held or Holding()
     return {
         "table": one.table,
         "owners": list(one.owners),
@@ -116,10 +137,12 @@ def _table_document(one: TableFacts) -> TableReportDocument:
             for line in one.checks
         ],
         "rules": {rule.rule: rule.state for rule in one.rules},
-        "held": held.rows,
+        "violators": {rule: line.failed for rule, line in one.counted.items()},
+        "held": None if one.held is None else held.rows,
         "oldest": None if held.oldest is None else held.oldest.isoformat(),
         "ages": dict(held.ages),
         "broken": dict(held.rules),
+        "problem": one.problem,
     }
 
 
@@ -131,6 +154,7 @@ def _day_document(day: Day) -> DayDocument:
         "rows": day.rows,
         "bad": day.bad,
         "failed": dict(day.failed),
-        "wrong": dict(day.wrong),
-        "warned": dict(day.warned),
+        "wrong": day.wrong,
+        "warned": day.warned,
+        "stops": list(day.stops),
     }

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import logging
+import os
+from collections.abc import Iterable
+from glob import escape
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from deltacheck.delta.commit import Tag
+from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.log import quiet_query_loggers
-from deltacheck.delta.session import session_for
-from deltacheck.errors import TableNotFoundError, UsageError
+from deltacheck.delta.table import table_problem
+from deltacheck.errors import TableError, TableNotFoundError, UsageError
 from deltacheck.ledger.journal import now, read_journal
-from deltacheck.ledger.quality_log import BATCH, RULE, Line, read_log
-from deltacheck.migrate.api import read_project, status
+from deltacheck.ledger.quality_log import (
+    BATCH,
+    HARVEST,
+    Line,
+    append_lines,
+    log_name,
+    once,
+    read_log,
+)
+from deltacheck.migrate.api import Given, read_project
+from deltacheck.migrate.status import RuleStatus, read_status
+from deltacheck.names import TableName
 from deltacheck.quality.passes import unlogged
-from deltacheck.quarantine.api import list_held
-from deltacheck.quarantine.holding import Progress
+from deltacheck.quarantine.holding import Desk, Progress, Selection, desk, holding
+from deltacheck.quarantine.listing import Held, count_held
 from deltacheck.report.facts import Report, report_of
 from deltacheck.report.metrics import metrics
 from deltacheck.report.page import page
+from deltacheck.revisions.state import state_after
+from deltacheck.rules.model import TableRules
+from deltacheck.rules.selection import Selection as Declared
+
+log = logging.getLogger("deltacheck")
+
+STEP = "report"
+"""What a commit to the log says of itself that took in what a report found."""
 
 
 def report(
     out: Path | str | None = None,
     *,
     prometheus: Path | str | None = None,
+    days: int = 30,
     env: str | None = None,
     project: Path | str = ".",
     session: SparkSession | None = None,
@@ -32,11 +56,15 @@ def report(
 ) -> Report:
     """Put together what came in, what was rejected, and what is wrong.
 
-    Writes to no table.
+    Writes to no table but deltacheck's own log, into which it takes the passes of wrapped writes
+    before the tables' history forgets them. A table that cannot be looked at is told as such,
+    and spoils no other.
 
     Args:
         out: A file for the page, which needs no network.
-        prometheus: A file for the figures, as Prometheus reads them.
+        prometheus: A file for the figures, as Prometheus reads them. It is there whole or as it
+            was before, for those who read it meanwhile.
+        days: How many days back it looks, today among them.
         env: The environment's name; default: the project's default.
         project: The project's folder.
         session: A session to use instead of the environment's own.
@@ -51,30 +79,9 @@ def report(
         DeltacheckError: See ``deltacheck.errors``.
     """
     given = read_project(project, env)
-    environment = given.environment
-    with ExitStack() as stack:
-        if session is None:
-            progress("Starting Spark")
-            session = stack.enter_context(session_for(environment))
-        stack.enter_context(quiet_query_loggers())
+    with desk(session, env, project, progress) as on, quiet_query_loggers():
         progress("Reading what is known")
-        at = now()
-        lines = list(read_log(session, environment))
-        for name, declared in given.rules.items():
-            base = Line(at, environment.name, str(name), BATCH, "")
-            try:
-                lines += unlogged(session, environment, declared, base)
-            except TableNotFoundError:
-                # Declared ahead of its making.
-                continue
-        found = report_of(
-            environment.name,
-            at,
-            rules=status(env=env, project=project, session=session).rules,
-            lines=_once(lines),
-            held=list_held(env=env, project=project, session=session),
-            runs=read_journal(session, environment).runs,
-        )
+        found = _read(on, given, days)
     if out is not None:
         _write(Path(out), page(found))
     if prometheus is not None:
@@ -82,20 +89,82 @@ def report(
     return found
 
 
-def _once(lines: list[Line]) -> list[Line]:
-    """The lines, a write that two runs harvested at the same time told once."""
-    seen: dict[object, Line] = {}
-    for place, line in enumerate(lines):
-        written = line.source == "write" and line.kind in (RULE, BATCH)
-        key = (line.table_id, line.version, line.kind, line.rule) if written else place
-        seen.setdefault(key, line)
-    return list(seen.values())
+def _read(on: Desk, given: Given, days: int) -> Report:
+    at = now()
+    names = sorted({*given.rules, *state_after(given.history.revisions)}, key=str)
+    rules, problems = _rules(on, given, names)
+    logged = read_log(on.session, given.environment)
+    harvest: list[Line] = []
+    held: list[Held] = []
+    for name in names:
+        base = Line(at, given.environment.name, str(name), BATCH, "")
+        declared = given.rules.get(name, TableRules(name, ()))
+        try:
+            held += count_held(holding(on, name), Selection())
+            harvest += unlogged(on.session, given.environment, declared, base)
+        except (TableError, *EngineFailure) as error:
+            problems.setdefault(str(name), _problem(error, name))
+    _keep(on, given, harvest)
+    return report_of(
+        given.environment.name,
+        at,
+        rules=rules,
+        lines=once([*logged, *harvest]),
+        held=held,
+        runs=read_journal(on.session, given.environment).runs,
+        problems=problems,
+        days=days,
+    )
+
+
+def _keep(on: Desk, given: Given, harvest: list[Line]) -> None:
+    """Put passes into the log; whoever may not write it gets the report all the same."""
+    if all(line.kind == HARVEST for line in harvest):
+        return
+    try:
+        append_lines(on.session, given.environment, harvest, Tag(step=STEP))
+    except EngineFailure as error:
+        log.warning(
+            "%s could not be written (%s); a later run takes in what was found",
+            log_name(given.environment),
+            failure_of(error).kind,
+        )
+
+
+def _rules(
+    on: Desk, given: Given, names: Iterable[TableName]
+) -> tuple[list[RuleStatus], dict[str, str]]:
+    """How things stand with the rules of all tables, and table to why that cannot be told."""
+    known = (on.session, given.environment, given.history, given.rules)
+    try:
+        return list(read_status(*known).rules), {}
+    except (TableError, *EngineFailure):
+        # One of them: which, is seen when each is looked at by itself.
+        pass
+    found: list[RuleStatus] = []
+    problems: dict[str, str] = {}
+    for name in names:
+        try:
+            found += read_status(*known, Declared(tables=(escape(str(name)),))).rules
+        except (TableError, *EngineFailure) as error:
+            problems[str(name)] = _problem(error, name)
+    return found, problems
+
+
+def _problem(error: Exception, name: TableName) -> str:
+    if isinstance(error, TableNotFoundError):
+        return f"There is no table {name}."
+    return error.message if isinstance(error, TableError) else table_problem(error, name).message
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a file: whoever reads it meanwhile finds it whole, or as it was before."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.write_text(text, encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
     except OSError as error:
+        beside.unlink(missing_ok=True)
         raise UsageError(
             f"{path} cannot be written: {error.strerror}.", hint="Name another file."
         ) from None

@@ -5,13 +5,14 @@ Pure: it is given what was read, and knows neither Spark nor HTML. Holds no valu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 
 from deltacheck.ledger.journal import Run
-from deltacheck.ledger.quality_log import BATCH, CHECK, RULE, Line
+from deltacheck.ledger.quality_log import BATCH, CHECK, HARVEST, RULE, Line
 from deltacheck.migrate.status import RuleStatus
 from deltacheck.quarantine.listing import Held
 
@@ -25,6 +26,8 @@ AGES: tuple[tuple[str, timedelta | None], ...] = (
 
 Verdict = Literal["fine", "warned", "wrong"]
 
+Thing = TypeVar("Thing")
+
 
 @dataclass(frozen=True)
 class Day:
@@ -33,10 +36,11 @@ class Day:
     Attributes:
         batches: Wrapped writes.
         rows: Rows that came in with them.
-        bad: Rows of them that broke a rule, or were in a batch that was quarantined whole.
+        bad: Rows of them that broke a rule that is more than a warning; of a batch that a check
+            of it as a whole stopped, all.
         failed: Rule to the rows that broke it.
-        wrong: Check to why it failed, at its last run of the day; those that are only to warn
-            apart in ``warned``.
+        checks: Check to what it said when it was last run on that day.
+        stops: Why a gate, a rule or a check stopped batches or upgrades.
     """
 
     day: date
@@ -44,15 +48,33 @@ class Day:
     rows: int = 0
     bad: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
-    wrong: Mapping[str, str] = field(default_factory=dict)
-    warned: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, Line] = field(default_factory=dict)
+    stops: tuple[str, ...] = ()
+
+    @property
+    def wrong(self) -> dict[str, str]:
+        """Check to why it failed; those that only warn are apart in ``warned``."""
+        return {
+            name: line.message or ""
+            for name, line in self.checks.items()
+            if line.state == "failed" and line.action != "warn"
+        }
+
+    @property
+    def warned(self) -> dict[str, str]:
+        """Check that only warns to why it did."""
+        return {
+            name: line.message or ""
+            for name, line in self.checks.items()
+            if line.state == "failed" and line.action == "warn"
+        }
 
     @property
     def verdict(self) -> Verdict:
         """Whether anything was wrong with it."""
-        if self.wrong:
+        if self.wrong or self.stops:
             return "wrong"
-        return "warned" if self.warned or self.bad else "fine"
+        return "warned" if self.warned or self.bad or self.failed else "fine"
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,10 @@ class TableFacts:
         rules: How things stand with its rules.
         days: Oldest first; days on which nothing happened are left out.
         checks: The last outcome of each check.
+        counted: Rule that Delta does not enforce to the last count of the rows that break it.
+        actions: Rule to what happens to rows of a batch that break it.
+        held: None: its quarantine could not be looked at.
+        problem: Why something of it could not be looked at.
     """
 
     table: str
@@ -85,7 +111,54 @@ class TableFacts:
     rules: tuple[RuleStatus, ...]
     days: tuple[Day, ...]
     checks: tuple[Line, ...]
-    held: Holding
+    counted: Mapping[str, Line]
+    actions: Mapping[str, str]
+    held: Holding | None
+    problem: str = ""
+
+    @property
+    def batches(self) -> int:
+        """Wrapped writes of all days."""
+        return sum(day.batches for day in self.days)
+
+    @property
+    def rows(self) -> int:
+        """Rows that came in with them."""
+        return sum(day.rows for day in self.days)
+
+    @property
+    def bad(self) -> int:
+        """Bad rows among them."""
+        return sum(day.bad for day in self.days)
+
+    @property
+    def failing(self) -> tuple[Line, ...]:
+        """Checks that failed when they were last run, and not only to warn."""
+        return tuple(x for x in self.checks if x.state == "failed" and x.action != "warn")
+
+    def calendar(self, until: date) -> tuple[Day, ...]:
+        """Each day from the first on which something happened, and those of nothing too."""
+        if not self.days:
+            return ()
+        known = {one.day: one for one in self.days}
+        first, last = self.days[0].day, max(until, self.days[-1].day)
+        dates = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+        return tuple(known.get(one, Day(one)) for one in dates)
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """One run of ``deltacheck check``.
+
+    Attributes:
+        tables: Those that it looked at.
+        states: State to the number of checks that were in it.
+    """
+
+    run: str
+    at: datetime
+    tables: tuple[str, ...]
+    states: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -94,20 +167,22 @@ class Report:
 
     Attributes:
         at: When it was made, in UTC.
+        days: How many days back it looks.
         runs: The last runs of upgrade and downgrade, newest first.
+        check_runs: The last runs of checks, newest first.
     """
 
     environment: str
     at: datetime
+    days: int
     tables: tuple[TableFacts, ...]
     runs: tuple[Run, ...] = ()
+    check_runs: tuple[CheckRun, ...] = ()
 
     @property
-    def wrong_days(self) -> tuple[tuple[str, Day], ...]:
+    def wrong_days(self) -> tuple[tuple[TableFacts, Day], ...]:
         """The days on which something was wrong with a table, newest first."""
-        found = [
-            (one.table, day) for one in self.tables for day in one.days if day.verdict == "wrong"
-        ]
+        found = [(one, day) for one in self.tables for day in one.days if day.verdict == "wrong"]
         return tuple(sorted(found, key=lambda pair: pair[1].day, reverse=True))
 
 
@@ -119,6 +194,8 @@ def report_of(
     lines: Iterable[Line],
     held: Iterable[Held],
     runs: Sequence[Run] = (),
+    problems: Mapping[str, str] | None = None,
+    days: int = 30,
     most_runs: int = 20,
 ) -> Report:
     """Put a report together.
@@ -129,87 +206,122 @@ def report_of(
         lines: The quality log, and wrapped writes that are not in it yet.
         held: What the quarantines hold.
         runs: The runs of the journal, oldest first.
-        most_runs: How many of them are told.
+        problems: Table to why something of it could not be looked at.
+        days: How many days back the report looks, today among them.
+        most_runs: How many runs are told.
     """
-    by_table: dict[str, list[Line]] = {}
-    for line in lines:
-        by_table.setdefault(line.table, []).append(line)
-    statuses: dict[str, list[RuleStatus]] = {}
-    for rule in rules:
-        statuses.setdefault(rule.table, []).append(rule)
-    waiting: dict[str, list[Held]] = {}
-    for one in held:
-        waiting.setdefault(one.table, []).append(one)
-    names = sorted({*by_table, *statuses, *waiting})
+    since = at.date() - timedelta(days=days - 1)
+    told = sorted(
+        (
+            line
+            for line in lines
+            if line.environment == environment and line.at.date() >= since and line.kind != HARVEST
+        ),
+        key=lambda line: line.at,
+    )
+    problems = problems or {}
+    by_table = _grouped(told, lambda line: line.table)
+    statuses = _grouped(rules, lambda rule: rule.table)
+    waiting = _grouped(held, lambda one: one.table)
+    names = sorted({*by_table, *statuses, *waiting, *problems})
     return Report(
-        environment,
-        at,
-        tuple(
+        environment=environment,
+        at=at,
+        days=days,
+        tables=tuple(
             _table(
                 name,
                 statuses.get(name, []),
-                sorted(by_table.get(name, []), key=lambda line: line.at),
-                waiting.get(name, []),
-                at,
+                by_table.get(name, []),
+                # Of a table with a problem nobody may have counted what is held.
+                _holding(waiting.get(name, []), at)
+                if name in waiting or name not in problems
+                else None,
+                problems.get(name, ""),
             )
             for name in names
         ),
-        tuple(reversed(runs[-most_runs:])),
+        runs=tuple(reversed(runs[-most_runs:])),
+        check_runs=_check_runs(told)[:most_runs],
     )
+
+
+def _grouped(things: Iterable[Thing], key: Callable[[Thing], str]) -> dict[str, list[Thing]]:
+    found: dict[str, list[Thing]] = {}
+    for one in things:
+        found.setdefault(key(one), []).append(one)
+    return found
 
 
 def _table(
     name: str,
     rules: Sequence[RuleStatus],
     lines: Sequence[Line],
-    held: Sequence[Held],
-    at: datetime,
+    held: Holding | None,
+    problem: str,
 ) -> TableFacts:
     owners = [rule.owner for rule in rules] + [line.owner or "" for line in lines]
-    last = {
-        line.rule: line
-        for line in lines
-        if line.kind == CHECK and line.group is None and line.rule is not None
-    }
+    of_rules = [line for line in lines if line.kind == RULE]
     return TableFacts(
         table=name,
         owners=tuple(dict.fromkeys(owner for owner in owners if owner)),
         rules=tuple(rules),
         days=_days(lines),
-        checks=tuple(last.values()),
-        held=_holding(held, at),
+        checks=tuple(_last_checks(lines).values()),
+        counted={line.rule or "": line for line in of_rules if line.source == CHECK},
+        actions={line.rule or "": line.action for line in of_rules if line.action},
+        held=held,
+        problem=problem,
     )
+
+
+def _last_checks(lines: Iterable[Line]) -> dict[str, Line]:
+    """Check to the last of its lines that is about all groups together."""
+    return {
+        line.rule: line
+        for line in lines
+        if line.kind == CHECK and line.group is None and line.rule is not None
+    }
 
 
 def _days(lines: Iterable[Line]) -> tuple[Day, ...]:
-    by_day: dict[date, list[Line]] = {}
-    for line in lines:
-        by_day.setdefault(line.at.date(), []).append(line)
-    return tuple(_day(day, some) for day, some in sorted(by_day.items()))
+    # That a rule held, or that somebody counted the rows which break it, is no event by itself.
+    events = [line for line in lines if line.kind != RULE or (line.source != CHECK and line.failed)]
+    by_day = _grouped(events, lambda line: line.at.date().isoformat())
+    return tuple(_day(some) for _, some in sorted(by_day.items()))
 
 
-def _day(day: date, lines: Sequence[Line]) -> Day:
+def _day(lines: Sequence[Line]) -> Day:
     batches = [line for line in lines if line.kind == BATCH]
     failed: dict[str, int] = {}
-    checks: dict[str, Line] = {}
     for line in lines:
-        if line.rule is None:
-            continue
-        if line.kind == RULE and line.source != CHECK and line.failed:
+        if line.kind == RULE and line.rule is not None and line.failed:
             failed[line.rule] = failed.get(line.rule, 0) + line.failed
-        elif line.kind == CHECK and line.group is None:
-            checks[line.rule] = line
-    bad = [line for line in checks.values() if line.state == "failed"]
     return Day(
-        day=day,
+        day=lines[0].at.date(),
         batches=len(batches),
         rows=sum(line.rows or 0 for line in batches),
-        # Of a batch that was quarantined whole the log does not know how many rows were bad.
-        bad=sum((line.rows if line.failed is None else line.failed) or 0 for line in batches),
+        bad=sum(line.failed or line.rows or 0 for line in batches if line.state == "failed"),
         failed=failed,
-        wrong={str(x.rule): x.message or "" for x in bad if x.action != "warn"},
-        warned={str(x.rule): x.message or "" for x in bad if x.action == "warn"},
+        checks=_last_checks(lines),
+        stops=tuple(line.message for line in lines if line.kind != CHECK and line.message),
     )
+
+
+def _check_runs(lines: Iterable[Line]) -> tuple[CheckRun, ...]:
+    by_run = _grouped((x for x in lines if x.source == CHECK and x.run), lambda x: x.run or "")
+    found = [
+        CheckRun(
+            run=run,
+            at=some[0].at,
+            tables=tuple(dict.fromkeys(line.table for line in some)),
+            states=Counter(
+                line.state for line in some if line.kind == CHECK and line.group is None
+            ),
+        )
+        for run, some in by_run.items()
+    ]
+    return tuple(sorted(found, key=lambda one: one.at, reverse=True))
 
 
 def _holding(held: Iterable[Held], at: datetime) -> Holding:

@@ -11,6 +11,7 @@ _HELP = {
     "deltacheck_check_timestamp_seconds": "When a check was last run.",
     "deltacheck_quarantined_rows": "Rows that the table's quarantine holds.",
     "deltacheck_quarantine_oldest_seconds": "For how long its oldest row has been held.",
+    "deltacheck_table_unreadable": "Whether something of the table could not be looked at.",
     "deltacheck_rule_in_state": "How things stand with a rule: 1 for its state.",
 }
 
@@ -38,8 +39,10 @@ def _samples(report: Report) -> Iterator[tuple[str, dict[str, str], int]]:
             labels = {**about, "check": line.rule or "", "action": line.action or ""}
             yield "deltacheck_check_failed", labels, int(line.state == "failed")
             yield "deltacheck_check_timestamp_seconds", labels, int(line.at.timestamp())
-        yield "deltacheck_quarantined_rows", about, one.held.rows
-        if one.held.oldest is not None:
+        yield "deltacheck_table_unreadable", about, int(bool(one.problem))
+        if one.held is not None:
+            yield "deltacheck_quarantined_rows", about, one.held.rows
+        if one.held is not None and one.held.oldest is not None:
             waited = int((report.at - one.held.oldest).total_seconds())
             yield "deltacheck_quarantine_oldest_seconds", about, waited
 

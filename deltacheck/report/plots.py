@@ -1,78 +1,105 @@
-"""Plots as SVG, small enough to be read as text. Each is drawn in the colours of the page."""
+"""Plots as values: how high each column is, and which of them has a label."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-_WIDTH, _HEIGHT, _FOOT, _HEAD = 640, 170, 22, 16
+MOST_LABELS = 16
+"""So many labels of two digits fit beside each other on a phone."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a plot.
+
+    Attributes:
+        label: What stands below it, in a few letters.
+        told: All that it says, in words.
+        value: How high it is.
+        part: How much of it, from below, is bad.
+        marked: Whether it is to be pointed out.
+        unit: What stands below the label, where that changes.
+    """
+
+    label: str
+    told: str
+    value: float
+    part: float = 0
+    marked: bool = False
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A column with its measures, as shares of the plot's height."""
+
+    column: Column
+    height: float
+    part: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A plot of columns.
+
+    Attributes:
+        title: What it shows.
+        top: What its highest column stands for.
+    """
+
+    title: str
+    top: str
+    columns: tuple[Drawn, ...]
+
+    @property
+    def told(self) -> str:
+        """What it shows, for those who cannot see it."""
+        marked = [one.column.told for one in self.columns if one.column.marked]
+        return f"{self.title}. {len(self.columns)} days, at most {self.top}." + "".join(
+            f" Pointed out: {one}." for one in marked
+        )
+
+
+def plot(title: str, top: str, columns: Sequence[Column]) -> Plot:
+    """Measure a plot.
+
+    >>> [one.height for one in plot("rows", "4", [Column("1", "", 4), Column("2", "", 1)]).columns]
+    [1.0, 0.25]
+    """
+    most = max((one.value for one in columns), default=0) or 1
+    every = -(-len(columns) // MOST_LABELS) or 1
+    return Plot(
+        title,
+        top,
+        tuple(
+            Drawn(
+                one,
+                round(one.value / most, 4),
+                round(one.part / most, 4),
+                one.label if place % every == 0 else "",
+            )
+            for place, one in enumerate(columns)
+        ),
+    )
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of a plot.
+    """A row of a table with a bar: a name, a number, and its share of the highest."""
 
-    Attributes:
-        label: What stands below it.
-        value: How high it is.
-        part: How much of it, from below, is bad.
-        marked: Whether it is to be pointed out.
+    name: str
+    value: int
+    share: float
+
+
+def bars(values: Iterable[tuple[str, int]]) -> tuple[Bar, ...]:
+    """Measure bars that lie below each other.
+
+    >>> [one.share for one in bars([("a", 10), ("b", 5)])]
+    [1.0, 0.5]
     """
-
-    label: str
-    value: float
-    part: float = 0
-    marked: bool = False
-
-
-def bars(title: str, values: Sequence[Bar]) -> str:
-    """A plot of bars, one beside the other.
-
-    >>> bars("rows", [Bar("Mon", 4, 1)]).count("<rect")
-    2
-
-    Args:
-        title: What it shows, for those who cannot see it.
-        values: From left to right.
-    """
-    most = max((one.value for one in values), default=0) or 1
-    step = _WIDTH / max(len(values), 1)
-    width = min(step * 0.7, 48)
-    room = _HEIGHT - _FOOT - _HEAD
-    # So many labels fit beside each other.
-    every = max(1, round(len(values) * 58 / _WIDTH))
-    parts = []
-    for place, one in enumerate(values):
-        left = place * step + (step - width) / 2
-        high, low = room * one.value / most, room * one.part / most
-        told = f"{one.label}: {one.value:,.0f}" + (f", {one.part:,.0f} bad" if one.part else "")
-        css = "bar marked" if one.marked else "bar"
-        parts.append(
-            f"<g><title>{escape(told)}</title>{_rect(css, left, width, high, _base(high))}"
-        )
-        if one.part:
-            parts.append(_rect("bad", left, width, low, _base(low)))
-        if one.marked:
-            middle, top = left + width / 2, _base(high) - 4
-            parts.append(f'<text class="mark" x="{middle:.1f}" y="{top:.1f}">!</text>')
-        parts.append("</g>")
-        if place % every == 0:
-            middle = left + width / 2
-            parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 6}">{escape(one.label)}</text>')
-    axis = f'<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT - _FOOT}" y2="{_HEIGHT - _FOOT}"/>'
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(parts)}{axis}</svg>"
-    )
-
-
-def _base(height: float) -> float:
-    return _HEIGHT - _FOOT - height
-
-
-def _rect(css: str, left: float, width: float, height: float, top: float) -> str:
-    return (
-        f'<rect class="{css}" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
-        f'height="{height:.1f}"/>'
-    )
+    known = list(values)
+    most = max((value for _, value in known), default=0) or 1
+    return tuple(Bar(name, value, round(value / most, 4)) for name, value in known)

@@ -1,8 +1,10 @@
-"""``deltacheck report`` on ten simulated days, three of which are wrong."""
+"""``deltacheck report`` on ten simulated days, three of which are wrong; and on odd projects."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import os
+from datetime import datetime, timedelta, timezone
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,15 @@ import deltacheck
 from deltacheck.config import Environment
 from deltacheck.delta.table import latest_version
 from deltacheck.names import TableName
-from tests.cli.projects import command
-from tests.quality.test_days import CHECKS, FIRST, WRONG, add_day
+from tests.cli.projects import command, make_project
+from tests.quality.test_days import CHECKS, WRONG
 from tests.quality.yard import Yard
+from tests.report.browser import DESK, PHONE, browser, look
 from tests.report.test_page import read
+
+FIRST = datetime.now(timezone.utc).replace(hour=5, minute=0, second=0, microsecond=0) - timedelta(
+    days=10
+)
 
 
 @pytest.fixture
@@ -24,48 +31,160 @@ def yard(session: SparkSession, environment: Environment, folder: Path, database
     return Yard(session, environment, folder, database)
 
 
-def ten_days(yard: Yard) -> None:
-    """The days, and the checks of each in the morning after; a bad batch on the last."""
+def orders_of(number: int) -> str:
+    """The orders of a day, as they come in: about a hundred, two of them with no amount."""
+    good = (
+        f"SELECT id + {number * 1000} AS id, "
+        "element_at(array('EU', 'US', 'CH'), CAST(id % 3 AS INT) + 1) AS region, "
+        "CAST(60 + id % 7 AS DOUBLE) AS amount, IF(id % 5 = 0, 'paid', 'new') AS status "
+        f"FROM range({100 + number * 7 % 5})"
+    )
+    came = WRONG[number](good) if number in WRONG else good
+    bad = f"SELECT {number * 1000} - id - 1, 'EU', 0D, 'new' FROM range(2)"
+    return f"{came} UNION ALL {bad}"
+
+
+def ten_days(yard: Yard, patch: pytest.MonkeyPatch) -> None:
+    """Each day a batch of orders in the morning, and the checks an hour later."""
     full = yard.table("id LONG, region STRING, amount DOUBLE, status STRING")
-    yard.session.sql(f"ALTER TABLE {full} ADD CONSTRAINT amount_positive CHECK (amount > 0)")
-    yard.declare(*CHECKS, rules="amount_positive: {check: amount > 0}")
+    rules = "amount_positive: {check: amount > 0}, amount_plausible: {check: amount < 5000, "
+    yard.declare(*CHECKS, rules=f"{rules}on_violation: warn}}")
+    add = f'op.add_check("{full}", "amount_positive", "amount > 0")'
+    make_project(yard.folder, yard.environment, {"0001": add})
+    assert command("upgrade").code == 0
+    done = -1
     for number in range(10):
-        add_day(yard, number, WRONG.get(number, lambda rows: rows))
-        yard.run(FIRST + timedelta(days=number))
-    rows = "(1L, 'EU', -5.0D, 'new'), (2L, 'EU', 5.0D, 'new')"
-    batch = yard.session.sql(f"SELECT * FROM VALUES {rows} AS t(id, region, amount, status)")
-    deltacheck.write(batch, full, route="rows")
+        at = FIRST + timedelta(days=number)
+        batch = yard.session.sql(orders_of(number))
+        patch.setattr(import_module("deltacheck.writing.write"), "now", lambda at=at: at)
+        deltacheck.write(batch, full, mode="overwrite", route="rows")
+        done = happened(yard, at, done)
+        yard.run(at + timedelta(hours=1))
+
+
+def happened(yard: Yard, at: datetime, after: int) -> int:
+    """Have the commits of the table after a version been made at some time; the last of them.
+
+    Delta takes the time of a commit from its file (``DeltaHistoryManager.getCommits``).
+    """
+    assert yard.environment.warehouse is not None
+    log = yard.environment.warehouse / yard.database / "orders" / "_delta_log"
+    last = latest_version(yard.session, TableName.parse(yard.orders))
+    for version in range(after + 1, last + 1):
+        os.utime(log / f"{version:020}.json", (at.timestamp(), at.timestamp()))
+    return last
+
+
+def told(number: int) -> str:
+    """A day as the page names it."""
+    day = (FIRST + timedelta(days=number)).date()
+    return f"{day:%a} {day.day} {day:%b %Y}"
 
 
 @pytest.mark.slow
-def test_the_report_says_which_days_were_wrong_and_why(yard: Yard) -> None:
-    """On its page, as JSON and at the terminal; and writes to no table."""
-    ten_days(yard)
+@pytest.mark.browser
+def test_the_report_says_what_came_in_what_was_rejected_and_which_days_were_wrong(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As JSON, at the terminal, and on its page in a browser; and leaves the table alone."""
+    ten_days(yard, monkeypatch)
     version = latest_version(yard.session, TableName.parse(yard.orders))
 
     found = command("report", "--json").json
     (table,) = found["tables"]
-    wrong = {day["day"]: set(day["wrong"]) for day in table["days"] if day["verdict"] == "wrong"}
-    assert wrong == {
-        "2026-03-08": {"rows"},
-        "2026-03-09": {"each"},
-        "2026-03-10": {"rows", "ids"},
-    }
-    assert (table["held"], table["broken"]) == (1, {"amount_positive": 1})
-    assert table["rules"]["amount_positive"] in ("unmanaged", "pending", "enforced")
-    last = table["days"][-1]
-    assert (last["batches"], last["rows"], last["bad"]) == (1, 2, 1)
-    assert last["failed"] == {"amount_positive": 1}
+    dates = [(FIRST + timedelta(days=number)).date().isoformat() for number in range(10)]
+    assert [day["day"] for day in table["days"]] == dates
+    wrong = [set(day["wrong"]) for day in table["days"]]
+    assert wrong == [set()] * 6 + [{"rows"}, {"each"}, {"rows", "ids"}, set()]
+    came = [day["rows"] for day in table["days"]]
+    assert came[:6] == [102 + number * 7 % 5 for number in range(6)]
+    assert (came[6], came[8]) == (53, 2 * 101 + 2)
+    assert [day["bad"] for day in table["days"]] == [2] * 10
+    assert table["days"][0]["failed"] == {"amount_positive": 2}
+    assert (table["held"], table["broken"]) == (20, {"amount_positive": 20})
+    assert table["rules"] == {"amount_positive": "enforced", "amount_plausible": "warn"}
+    assert table["violators"] == {"amount_plausible": 0}
+    assert [run["command"] for run in found["runs"]] == ["upgrade"]
+    assert len(found["check_runs"]) == 10
 
     ran = command("report", "--out", "report.html", "--prometheus", "figures.prom")
-    said = read(Path("report.html").read_text(encoding="utf-8")).text
-    assert "On 3 days a check failed." in said
-    assert "region = US: mean(amount) is 6,3" in said
-    assert "row_count is 51; the median of 6 earlier runs is 101.5" in said
-    assert "deltacheck_quarantined_rows" in Path("figures.prom").read_text(encoding="utf-8")
     assert "wrote report.html" in ran.words
     assert "share id with another" in ran.words
+    assert "20 held in quarantine" in ran.words
+    assert 'deltacheck_quarantined_rows{environment="local"' in Path("figures.prom").read_text()
+    with browser() as through:
+        for size in (PHONE, DESK):
+            seen = look(through, Path("report.html").resolve(), size, "light")
+            assert (seen.wider, seen.sticking_out, seen.errors, seen.requests) == (0, [], [], [])
+            assert "On 3 days a check failed" in seen.text
+            assert f"{told(6)}: {yard.orders} rows: row_count is 51; the median of 6" in seen.text
+            assert f"{told(7)}: {yard.orders} each: 1 of 3 groups by region fail" in seen.text
+            assert "region = US: mean(amount) is 6,3" in seen.text
+            assert f"{told(8)}: {yard.orders} rows: row_count is 202" in seen.text
+            came_in = "53 rows came in with 1 batch, 2 of them bad. 2 rows broke amount_positive"
+            assert f"{came_in} (quarantined)." in seen.text
     assert latest_version(yard.session, TableName.parse(yard.orders)) == version
+
+
+def test_a_table_dropped_meanwhile_is_told_as_such(yard: Yard) -> None:
+    """With what is known of its days; and spoils nothing."""
+    full = yard.table("id LONG", "(1)", "(1)")
+    yard.declare("ids: {unique: id}")
+    yard.run()
+    yard.session.sql(f"DROP TABLE {full}")
+
+    (table,) = command("report", "--json").json["tables"]
+
+    assert table["problem"] == f"There is no table {full}."
+    assert [set(day["wrong"]) for day in table["days"]] == [{"ids"}]
+
+
+def test_a_quarantine_that_is_none_is_told_and_spoils_no_other_table(yard: Yard) -> None:
+    """Its name is taken by some other table."""
+    yard.table("id LONG", "(1)")
+    yard.table("id LONG", name="orders_quarantine")
+    other = yard.table("id LONG", "(1)", name="other")
+    yard.declare(rules="id_positive: {check: id > 0}")
+    yard.declare(rules="id_positive: {check: id > 0}", name="other")
+
+    found = {table["table"]: table for table in command("report", "--json").json["tables"]}
+
+    assert "is not a quarantine table of deltacheck" in found[yard.orders]["problem"]
+    assert found[other]["problem"] == ""
+    assert found[other]["rules"] == {"id_positive": "pending"}
+    ran = command("report")
+    assert ran.code == 0
+    assert "is not a quarantine table of deltacheck" in ran.words
+
+
+def test_a_quarantine_whose_files_are_lost_is_told(yard: Yard) -> None:
+    full = yard.table("id LONG", "(1)")
+    yard.session.sql(f"ALTER TABLE {full} ADD CONSTRAINT id_positive CHECK (id > 0)")
+    yard.declare(rules="id_positive: {check: id > 0}")
+    deltacheck.write(yard.session.sql("SELECT -1L AS id"), full)
+    assert yard.environment.warehouse is not None
+    lost = yard.environment.warehouse / yard.database / "orders_quarantine"
+    for file in lost.rglob("*.parquet"):
+        file.unlink()
+
+    (table,) = command("report", "--json").json["tables"]
+
+    assert table["problem"].startswith(f"{full} cannot be read")
+
+
+def test_a_report_takes_clean_writes_into_the_log_once(yard: Yard) -> None:
+    """Before the table's history forgets them; and writes to no other table."""
+    full = yard.table("id LONG")
+    yard.declare(rules="id_positive: {check: id > 0}")
+    deltacheck.write(yard.session.sql("SELECT 1L AS id"), full)
+    version = latest_version(yard.session, TableName.parse(full))
+
+    found = [command("report", "--json").json["tables"][0]["days"] for _ in range(2)]
+
+    assert found[0] == found[1]
+    assert [(day["batches"], day["rows"]) for day in found[0]] == [(1, 1)]
+    assert [(line.kind, line.rows) for line in yard.log()] == [("batch", 1)]
+    assert latest_version(yard.session, TableName.parse(full)) == version
 
 
 def test_a_report_that_cannot_be_written_is_an_error_of_usage(yard: Yard) -> None:
@@ -77,8 +196,34 @@ def test_a_report_that_cannot_be_written_is_an_error_of_usage(yard: Yard) -> Non
     assert "cannot be written" in ran.words
 
 
-def test_a_project_without_a_table_has_an_empty_report(yard: Yard) -> None:
-    yard.declare()
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(yard: Yard) -> None:
+    """Who has the old one open reads it to its end."""
+    make_project(yard.folder, yard.environment, {})
+    old = Path("figures.prom")
+    old.write_text("old")
+    with old.open() as reader:
+        command("report", "--prometheus", "figures.prom")
+        assert reader.read() == "old"
 
-    assert command("report", "--json").json["tables"] == []
-    assert "no check failed" in command("report").words
+    assert old.read_text() == ""
+    assert [path.name for path in Path().glob("*figures*")] == ["figures.prom"]
+
+
+def test_a_table_declared_ahead_of_its_making_is_told(yard: Yard) -> None:
+    """With its rules, which are pending."""
+    yard.declare(rules="id_positive: {check: id > 0}")
+
+    (table,) = command("report", "--json").json["tables"]
+
+    assert table["problem"] == f"There is no table {yard.orders}."
+    assert (table["rules"], table["held"]) == ({"id_positive": "pending"}, None)
+
+
+def test_a_project_without_anything_has_an_empty_report(yard: Yard) -> None:
+    make_project(yard.folder, yard.environment, {})
+
+    found = command("report", "--json", "--days", "7").json
+    assert (found["days"], found["tables"]) == (7, [])
+    assert "nothing was wrong in the last 7 days" in command("report", "--days", "7").words
+    command("report", "--out", "report.html")
+    assert "Nothing is known yet" in read(Path("report.html").read_text(encoding="utf-8")).text

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+
 from deltacheck.report.facts import Report
-from tests.report.facts import TABLE, batch, broken, checked, day, held, report, shop
+from tests.report.facts import NOW, TABLE, batch, broken, checked, counted, day, held, report, shop
 
 
 def verdicts(found: Report) -> dict[int, str]:
@@ -12,25 +15,38 @@ def verdicts(found: Report) -> dict[int, str]:
 
 
 def test_a_day_tells_what_came_in_and_what_was_rejected() -> None:
-    """Of all batches together; of a batch quarantined whole all rows."""
+    """Of all its batches together."""
     found = report(
         batch(day(1), 100, 2),
-        batch(day(1, 9), 10, None),
+        batch(day(1, 9), 10, 1),
         broken(day(1), "amount_positive", 2),
         broken(day(1, 9), "amount_positive", 1),
         batch(day(2), 50),
     )
 
     one, two = found.tables[0].days
-    assert (one.batches, one.rows, one.bad, one.failed) == (2, 110, 12, {"amount_positive": 3})
+    assert (one.batches, one.rows, one.bad, one.failed) == (2, 110, 3, {"amount_positive": 3})
     assert (two.batches, two.rows, two.bad, two.failed) == (1, 50, 0, {})
+
+
+def test_a_day_on_which_a_batch_was_stopped_is_wrong_and_says_why() -> None:
+    """By a gate: then its bad rows are known; by a check of it as a whole: then all are bad."""
+    found = report(
+        batch(day(1), 100, 40, stopped="40 of 100 rows, more than 5%"),
+        batch(day(2), 100, stopped="few: row_count is 100"),
+    )
+
+    assert verdicts(found) == {1: "wrong", 2: "wrong"}
+    one, two = found.tables[0].days
+    assert (one.bad, one.stops) == (40, ("40 of 100 rows, more than 5%",))
+    assert (two.bad, two.stops) == (100, ("few: row_count is 100",))
 
 
 def test_a_day_on_which_a_check_failed_is_wrong_and_says_why() -> None:
     found = shop()
 
     assert verdicts(found)[6] == "wrong"
-    assert [(table, one.day.day, one.wrong) for table, one in found.wrong_days] == [
+    assert [(one.table, wrong.day.day, wrong.wrong) for one, wrong in found.wrong_days] == [
         (TABLE, 6, {"usual_day": "row_count is 50"})
     ]
 
@@ -70,6 +86,7 @@ def test_quarantined_rows_are_told_by_age_and_rule() -> None:
     )
 
     holding = found.tables[0].held
+    assert holding is not None
     assert holding.rows == 12
     assert holding.ages == {"up to a day": 4, "up to a week": 0, "up to a month": 6, "longer": 2}
     assert holding.rules == {"a": 10, "b": 6, "": 2}
@@ -77,3 +94,68 @@ def test_quarantined_rows_are_told_by_age_and_rule() -> None:
 
 def test_a_table_has_the_owners_of_its_rules_and_checks() -> None:
     assert shop().tables[0].owners == ("sales",)
+
+
+def test_an_upgrade_tells_of_a_day_where_it_found_bad_rows_or_was_stopped() -> None:
+    """That all rows passed a new rule is no event; nothing of it came in."""
+    moved = replace(broken(day(1), "few", 4), source="upgrade", rows=10)
+    passed = replace(moved, at=day(2), state="passed", failed=0)
+    stopped = replace(moved, at=day(3), message="4 of 10 rows, more than 5%")
+    found = report(moved, passed, stopped)
+
+    assert verdicts(found) == {1: "warned", 3: "wrong"}
+    one, three = found.tables[0].days
+    assert (one.batches, one.rows, one.failed) == (0, 0, {"few": 4})
+    assert three.stops == ("4 of 10 rows, more than 5%",)
+
+
+def test_days_further_back_and_other_environments_are_left_out() -> None:
+    """Today counts as one of the days."""
+    elsewhere = replace(batch(day(12), 10), environment="test")
+    found = report(batch(day(1), 10), batch(day(10), 20), batch(day(12), 30), elsewhere, days=3)
+
+    assert [one.rows for one in found.tables[0].days] == [20, 30]
+
+
+def test_a_harvest_and_a_count_make_no_day() -> None:
+    """But how many rows broke a rule when they were last counted is known."""
+    mark = replace(batch(day(3), 0), kind="harvest", state="done")
+    found = report(counted(day(1), "few", 9, 10), counted(day(2), "few", 3, 10), mark)
+
+    (table,) = found.tables
+    assert table.days == ()
+    assert {rule: line.failed for rule, line in table.counted.items()} == {"few": 3}
+
+
+def test_a_calendar_has_the_days_of_nothing_too() -> None:
+    """Up to the day of the report: that nothing came in since is to be seen."""
+    (table,) = report(batch(day(8), 10), batch(day(10), 20)).tables
+
+    calendar = table.calendar(NOW.date())
+    assert [(one.day, one.rows) for one in calendar] == [
+        (date(2026, 3, 8), 10),
+        (date(2026, 3, 9), 0),
+        (date(2026, 3, 10), 20),
+        (date(2026, 3, 11), 0),
+        (date(2026, 3, 12), 0),
+    ]
+
+
+def test_runs_of_checks_are_told_with_their_outcomes() -> None:
+    """The newest first."""
+    found = report(
+        checked(day(1), "a", "passed"),
+        checked(day(1), "b", "failed"),
+        checked(day(2), "a", "passed"),
+    )
+
+    newest, before = found.check_runs
+    assert (newest.at, dict(newest.states)) == (day(2), {"passed": 1})
+    assert (before.tables, dict(before.states)) == ((TABLE,), {"passed": 1, "failed": 1})
+
+
+def test_a_problem_is_told_of_a_table_of_which_nothing_else_is_known() -> None:
+    (table,) = report(problems={TABLE: "It cannot be read."}).tables
+
+    assert (table.problem, table.rules, table.days) == ("It cannot be read.", (), ())
+    assert table.held is None
