@@ -28,6 +28,14 @@ Keep = Annotated[
 ]
 
 
+Keys = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--keys", metavar="TABLE", help="Append the keys of failed unique and references to it."
+    ),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the command to the application."""
     app.command("check")(check)
@@ -38,6 +46,7 @@ def check(
     tags: Tags = None,
     owners: Owners = None,
     keep: Keep = None,
+    keys: Keys = None,
     env: Env = None,
     project: ProjectFolder = Path(),
     as_json: AsJson = False,
@@ -47,7 +56,8 @@ def check(
     """Run the checks of tables and log what passed and failed; exit with 4 where one fails.
 
     Also counts the rows that break a rule which Delta does not enforce: each warn rule, and
-    each that an upgrade has still to add. Nothing is written but the quality log.
+    each that an upgrade has still to add. Nothing is written but the quality log, and the
+    table of --keys.
     """
     from deltacheck.quality import api
 
@@ -57,6 +67,7 @@ def check(
             tags=tags or (),
             owners=owners or (),
             keep=keep,
+            keys=keys,
             env=env,
             project=project,
             progress=tell,
@@ -78,6 +89,11 @@ def _print(found: Checked, *, quiet: bool) -> None:
     counted = [one for one in found.rules if not quiet or one.gated]
     if counted:
         console.print(_rules(counted))
+    for gate in found.gates:
+        if gate.gated:
+            broken = f"{gate.failed:,} of {rows_of(gate.rows)} break a rule"
+            text = f"{gate.table}: {broken}, more than the gate {gate.gate}"
+            console.print(Text(text, style="bold red"))
     if not (found.checks or found.rules or found.missing):
         what = "no check is declared, and Delta enforces every rule"
         if not found.selection.everything:
@@ -85,6 +101,8 @@ def _print(found: Checked, *, quiet: bool) -> None:
         console.print(f"{found.environment}: {what}.")
         return
     console.print(_summary(found))
+    if found.keys is not None:
+        console.print(Text(f"The keys of failed checks are in {found.keys}, run {found.run}."))
 
 
 def _checks(found: list[CheckResult]) -> Grid:
@@ -139,6 +157,7 @@ def check_document(found: Checked) -> CheckDocument:
         "at": found.at.isoformat(),
         "failed": found.failed,
         "missing": list(found.missing),
+        "keys": found.keys,
         "checks": [_check_document(one) for one in found.checks],
         "rules": [
             {
@@ -155,6 +174,16 @@ def check_document(found: Checked) -> CheckDocument:
                 "owner": one.owner,
             }
             for one in found.rules
+        ],
+        "gates": [
+            {
+                "table": one.table,
+                "rows": one.rows,
+                "failed": one.failed,
+                "gate": one.gate,
+                "gated": one.gated,
+            }
+            for one in found.gates
         ],
     }
 

@@ -424,16 +424,32 @@ class CountedRuleDocument(TypedDict):
     owner: str
 
 
+class TableGateDocument(TypedDict):
+    """Rows of a table that break any rule which is still to be added, and what is allowed."""
+
+    table: str
+    rows: int
+    failed: int
+    gate: str
+    gated: bool
+
+
 class CheckDocument(TypedDict):
-    """``check``: what passed and what failed; ``missing``: tables that are not there."""
+    """``check``: what passed and what failed; ``missing``: tables that are not there.
+
+    ``gates``: of tables that have one, held against the rows that break any pending rule.
+    ``keys``: the table that has the keys of failed checks, where asked for and where there are.
+    """
 
     environment: str
     run: str
     at: str
     failed: bool
     missing: list[str]
+    keys: str | None
     checks: list[CheckResultDocument]
     rules: list[CountedRuleDocument]
+    gates: list[TableGateDocument]
 
 
 class DayDocument(TypedDict):

@@ -55,7 +55,7 @@ def demo(folder: Folder = Path("deltacheck-demo"), quiet: Quiet = False) -> None
             f"  a bad batch: nothing written, {rows_of(bad.quarantined)} wait in {bad.quarantine}; "
             f"Delta named {bad.rule}, broken are {reasons}"
         )
-    _say("Go on", f"cd {folder}; deltacheck status; deltacheck quarantine list")
+    _say("Go on", f"cd {folder}; deltacheck status; deltacheck check; deltacheck quarantine list")
 
 
 def _say(head: str, text: str) -> None:

@@ -16,10 +16,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType
 
 from deltacheck.config import Environment
-from deltacheck.delta.commit import Frame
+from deltacheck.delta.commit import Frame, Tag
 from deltacheck.delta.table import read_properties
 from deltacheck.errors import TableNotFoundError
-from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
+from deltacheck.ledger.tables import (
+    check_format,
+    compact,
+    create_table,
+    frame_of,
+    read_rows,
+    schema_of,
+)
 from deltacheck.names import TableName, split_path
 
 _ID_KEY = "deltacheck.journal"
@@ -255,3 +262,14 @@ def create_journal(session: SparkSession, environment: Environment) -> None:
 def entries_frame(session: SparkSession, entries: Sequence[Entry]) -> Frame:
     """Entries as rows to be appended, in one file."""
     return frame_of(session, entries, SCHEMA)
+
+
+def compact_journal(session: SparkSession, environment: Environment, tag: Tag) -> None:
+    """Put the journal's small files together, where there is one; every entry stays.
+
+    Raises:
+        LedgerError: As for ``read_journal``.
+        PySparkException, Py4JJavaError: It cannot be written.
+    """
+    if read_journal(session, environment).id is not None:
+        compact(session, journal_name(environment), tag)

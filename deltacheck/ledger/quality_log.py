@@ -17,7 +17,14 @@ from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import read_properties
 from deltacheck.errors import TableNotFoundError
-from deltacheck.ledger.tables import check_format, create_table, frame_of, read_rows, schema_of
+from deltacheck.ledger.tables import (
+    check_format,
+    compact,
+    create_table,
+    frame_of,
+    read_rows,
+    schema_of,
+)
 from deltacheck.names import TableName, literal, split_path
 
 RULE, CHECK, BATCH, HARVEST = "rule", "check", "batch", "harvest"
@@ -55,7 +62,8 @@ class Line:
         group_name: The group by its values, where the declaration lets it be named.
         source: check, upgrade, write or guard.
         run: The run of checks, the upgrade, or the attempt at writing a batch.
-        version: The table's version that was looked at, or that a batch made.
+        version: The table's version that was looked at, or that a batch made, where a look at
+            its history was taken.
         message: The figures in words.
         owner: Who answers for it.
     """
@@ -271,7 +279,7 @@ def trim_log(session: SparkSession, environment: Environment, before: datetime, 
     kept = f"kind = {literal(HARVEST)} AND ({' OR '.join(last) or 'false'})"
     delete = Statement(f"DELETE FROM {name.sql} WHERE {older} AND NOT ({kept})")
     found = commit(session, name, delete, tag=tag, tries=_APPEND_TRIES)
-    commit(session, name, Statement(f"OPTIMIZE {name.sql}"), tag=tag, tries=_APPEND_TRIES)
+    compact(session, name, tag)
     return sum(int(row[0]) for row in found)
 
 

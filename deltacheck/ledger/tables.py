@@ -35,6 +35,9 @@ FORMAT = 1
 FORMAT_KEY = "deltacheck.format"
 """The table property that tells it."""
 
+_TRIES = 5
+"""How often to compact a table that others append to."""
+
 _TYPES = {
     "int": LongType(),
     "float": DoubleType(),
@@ -104,6 +107,15 @@ def check_format(properties: Mapping[str, str], name: TableName, what: str) -> N
             hint="Install the version of deltacheck that the environment is run with.",
             table=str(name),
         )
+
+
+def compact(session: SparkSession, name: TableName, tag: Tag) -> None:
+    """Put the small files of a table of deltacheck's own together.
+
+    Raises:
+        PySparkException, Py4JJavaError: It cannot be written.
+    """
+    commit(session, name, Statement(f"OPTIMIZE {name.sql}"), tag=tag, tries=_TRIES)
 
 
 def create_table(

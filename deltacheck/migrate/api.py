@@ -7,7 +7,7 @@ command line is thin over them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment, Project, load_project
 from deltacheck.delta.session import open_session, session_for
 from deltacheck.errors import UsageError
-from deltacheck.ledger.journal import read_journal
+from deltacheck.ledger.journal import now, read_journal
 from deltacheck.ledger.lock import break_lock
 from deltacheck.migrate.baseline import Baseline, Folders
 from deltacheck.migrate.baseline import baseline as take_over
+from deltacheck.migrate.logged import log_run, stops_logged
 from deltacheck.migrate.restore import restore_quarantined_rows
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.review import held_to, read_plan, write_plan
@@ -126,7 +127,9 @@ def upgrade(
             hold(found)
             review(found)
 
-        with stops_told(stage.environment.name, stage.rules, notify):
+        at = now()
+        logged = nullcontext() if dry_run else stops_logged(stage, at)
+        with stops_told(stage.environment.name, stage.rules, notify), logged:
             result = run(
                 replace(stage, repair=repair),
                 target,
@@ -136,6 +139,7 @@ def upgrade(
                 deadline=deadline,
                 review=both,
             )
+        log_run(stage, result, at)
     announce(result, stage.rules, notify)
     return result
 

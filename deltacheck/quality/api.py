@@ -15,6 +15,7 @@ from deltacheck.errors import TableNotFoundError, UsageError
 from deltacheck.events import emit
 from deltacheck.ledger.journal import now
 from deltacheck.ledger.quality_log import BATCH, Line, log_frame
+from deltacheck.names import TableName
 from deltacheck.quality.check import run_checks
 from deltacheck.quality.events import events_of
 from deltacheck.quality.passes import unlogged
@@ -33,11 +34,12 @@ def check(
     project: Path | str = ".",
     session: SparkSession | None = None,
     keep: str | None = None,
+    keys: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Checked:
     """Run the checks of tables, and count the rows that break rules not enforced yet.
 
-    Writes what passed and what failed to the quality log, and nothing else.
+    Writes what passed and what failed to the quality log, and nothing else but ``keys``.
 
     Args:
         tables: Only tables that match one of these patterns (``shop.*``).
@@ -47,7 +49,11 @@ def check(
         project: The project's folder.
         session: A session to use instead of the environment's own.
         keep: For how long the log keeps its lines, such as ``400d``; default: for good. What
-            is older is deleted, and the log's small files are put together.
+            is older is deleted, and the small files of deltacheck's own tables are put
+            together.
+        keys: A table to which the keys are appended that are not unique or not found in the
+            table that they refer to: values of rows, which are told nowhere else. It is made
+            where it is not there.
         progress: Told in a few words what is done.
 
     Returns:
@@ -56,9 +62,11 @@ def check(
     Raises:
         UsageError: No table of ``constraints/`` matches.
         DeclarationError: ``keep`` is not a length of time; or a file is malformed.
+        IdentifierError: ``keys`` is not the name of a table.
         DeltacheckError: See ``deltacheck.errors``.
     """
     kept = None if keep is None else Age.parse(keep).length
+    place = None if keys is None else TableName.parse(keys)
     found = load_project(project)
     environment = found.environment(env)
     rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
@@ -69,7 +77,7 @@ def check(
             hint="Name tables as they are declared, or patterns such as shop.*.",
         )
     with desk(session, env, project, progress) as on:
-        checked = run_checks(on, environment, rules, selection, keep=kept)
+        checked = run_checks(on, environment, rules, selection, keep=kept, keys=place)
     for event in events_of(checked):
         emit(event, found.notify)
     return checked

@@ -1,8 +1,9 @@
 """Run the checks of tables: look once, judge, and write what came of it to the quality log.
 
-Touches nothing but the log, into which it also takes the passes of wrapped writes, before the
-tables' history forgets them. A table's checks, and the counts of the rows that break its rules
-which Delta does not enforce there, are of one version of it.
+Touches nothing but the log, into which it also takes the passes of wrapped writes before the
+tables' history forgets them, and where asked for a table of keys at fault. A table's checks, and
+the counts of the rows that break its rules which Delta does not enforce there, are of one version
+of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import Definition, at_version, latest_version, read_definition
 from deltacheck.errors import TableNotFoundError
+from deltacheck.ledger.journal import compact_journal
 from deltacheck.ledger.journal import now as clock
 from deltacheck.ledger.quality_log import (
     CHECK,
@@ -34,8 +36,9 @@ from deltacheck.quality.described import described
 from deltacheck.quality.gather import Gathered, gather
 from deltacheck.quality.groups import History, digest, judge_groups, shown_group, summed_up
 from deltacheck.quality.judge import Held, judge_quarantine
+from deltacheck.quality.keys import Fault, open_keys, write_keys
 from deltacheck.quality.passes import unlogged
-from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount
+from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount, TableGate
 from deltacheck.quality.scan import ALL, Wanted, other_tables, violators, wanted
 from deltacheck.quality.trend import Past
 from deltacheck.quarantine.holding import Desk, holding
@@ -49,8 +52,11 @@ from deltacheck.rules.selection import Selection
 SOURCE = "check"
 """What the log calls a run of checks."""
 
+ANY = ""
+"""What stands for all of a table's rules together."""
+
 TRIM = "trim"
-"""What a commit to the log says of itself that deletes old lines."""
+"""What a commit says of itself that deletes old lines of the log, or puts small files together."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,17 @@ class Asked:
         source = at_version(self.name, self.version)
         rules = {rule.key: rule.expression for rule in self.declared.rules}
         parts = [part for check in self.checks for part in wanted(check, source, rules)]
-        return [*parts, *(violators(one.name, one.expression, source) for one in self.watched)]
+        parts += [violators(one.name, [one.expression], source) for one in self.watched]
+        if self.gated:
+            parts.append(violators(ANY, [one.expression for one in self.gated], source))
+        return parts
+
+    @property
+    def gated(self) -> tuple[Rule, ...]:
+        """The rules that the table's gate is for: those that an upgrade has still to add."""
+        if self.declared.gate is None:
+            return ()
+        return tuple(rule for rule in self.watched if rule.enforced)
 
 
 def run_checks(
@@ -88,6 +104,7 @@ def run_checks(
     *,
     now: datetime | None = None,
     keep: timedelta | None = None,
+    keys: TableName | None = None,
 ) -> Checked:
     """Run the checks that are asked for, and log what came of them.
 
@@ -96,16 +113,20 @@ def run_checks(
         rules: The declarations of all tables.
         selection: Which tables, checks and rules are asked for.
         now: The time of the run, in UTC; default: the clock's.
-        keep: For how long the log keeps its lines; None: for good.
+        keep: For how long the log keeps its lines; None: for good. Where it is given, the files
+            of deltacheck's own tables are put together as well.
+        keys: A table for the keys for which checks fail; None: they are not written.
 
     Raises:
         NotDeltaError: A table is a view or not Delta.
         TableError: A table cannot be read.
-        LedgerError: The log cannot be used; nothing was looked at.
+        LedgerError: The log, or the table for keys, cannot be used; nothing was looked at.
     """
     at = clock() if now is None else now
     run = uuid.uuid4().hex
     log_exists(on.session, environment)
+    if keys is not None:
+        open_keys(on.session, environment, keys)
     tables: list[_Table] = []
     missing: list[str] = []
     for name in sorted(rules, key=str):
@@ -123,16 +144,22 @@ def run_checks(
         tables.append(_look_at(on, environment, asked, base))
     lines = [line for table in tables for line in table.lines]
     append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
+    faults = [fault for table in tables for fault in table.faults]
+    written = keys is not None and write_keys(on.session, environment, keys, faults, at, run)
     if keep is not None:
-        trim_log(on.session, environment, at - keep, Tag(run=run, step=TRIM))
+        tag = Tag(run=run, step=TRIM)
+        trim_log(on.session, environment, at - keep, tag)
+        compact_journal(on.session, environment, tag)
     return Checked(
         environment=environment.name,
         run=run,
         at=at,
         checks=tuple(one for table in tables for one in table.checks),
         rules=tuple(one for table in tables for one in table.rules),
+        gates=tuple(table.gate for table in tables if table.gate is not None),
         missing=tuple(missing),
         selection=selection,
+        keys=str(keys) if written else None,
     )
 
 
@@ -142,7 +169,9 @@ class _Table:
 
     checks: tuple[CheckResult, ...]
     rules: tuple[RuleCount, ...]
+    gate: TableGate | None
     lines: tuple[Line, ...]
+    faults: tuple[Fault, ...]
 
 
 def _look_at(on: Desk, environment: Environment, asked: Asked, base: Line) -> _Table:
@@ -157,7 +186,12 @@ def _look_at(on: Desk, environment: Environment, asked: Asked, base: Line) -> _T
     rules = tuple(_count(asked, rule, found) for rule in asked.watched)
     lines = [line for result in checks for line in _lines_of_check(result, asked, base)]
     lines += [_line_of_rule(counted, asked, base) for counted in rules]
-    return _Table(checks, rules, (*written, *lines))
+    faults = tuple(
+        Fault(asked.name, asked.version, one.check)
+        for one in checks
+        if one.state == "failed" and one.check.name not in found.problems
+    )
+    return _Table(checks, rules, _gate(asked, found), (*written, *lines), faults)
 
 
 def _is_asked_for(selection: Selection, declared: TableRules) -> bool:
@@ -262,6 +296,21 @@ def _count(asked: Asked, rule: Rule, found: Gathered) -> RuleCount:
         gated=rule.gate is not None and not rule.gate.allows(failed, rows),
         note=problem,
         owner=rule.owner or asked.declared.owner,
+    )
+
+
+def _gate(asked: Asked, found: Gathered) -> TableGate | None:
+    gate = asked.declared.gate
+    if gate is None or ANY not in found.figures:
+        return None
+    (one,) = found.figures[ANY].values()
+    return TableGate(
+        table=str(asked.name),
+        rows=one.rows,
+        failed=one.failed,
+        gate=str(gate),
+        gated=not gate.allows(one.failed, one.rows),
+        owner=asked.declared.owner,
     )
 
 

@@ -54,6 +54,11 @@ def _news(checked: Checked) -> Iterator[_News]:
             message = f"{rule.failed:,} of {rule.rows:,} rows break it, more than {rule.gate}"
             yield _News(rule.table, rule.rule, rule.failed, rule.owner, message, True)
 
+    for gate in checked.gates:
+        if gate.gated:
+            message = f"{gate.failed:,} of {gate.rows:,} rows break a rule, more than {gate.gate}"
+            yield _News(gate.table, "gate", gate.failed, gate.owner, message, True)
+
 
 def _event(checked: Checked, some: list[_News]) -> Event:
     kind: EventKind = "check_failed" if some[0].stops else "warned"

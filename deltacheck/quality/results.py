@@ -101,6 +101,22 @@ class RuleCount:
 
 
 @dataclass(frozen=True)
+class TableGate:
+    """A table's gate, held against the rows that break any rule which is still to be added.
+
+    Attributes:
+        gated: Whether they are more than it allows: an upgrade would stop.
+    """
+
+    table: str
+    rows: int
+    failed: int
+    gate: str
+    gated: bool
+    owner: str = ""
+
+
+@dataclass(frozen=True)
 class Checked:
     """A run of checks.
 
@@ -108,6 +124,7 @@ class Checked:
         run: Its id, as in the log.
         at: When it began (UTC).
         missing: Tables that have checks and are not there.
+        keys: Where the keys are for which checks failed; None: nobody asked, or there are none.
     """
 
     environment: str
@@ -117,10 +134,12 @@ class Checked:
     rules: tuple[RuleCount, ...]
     missing: tuple[str, ...] = ()
     selection: Selection = field(default=EVERYTHING)
+    gates: tuple[TableGate, ...] = ()
+    keys: str | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether a check failed that is not only to warn, or more rows break a rule than its
+        """Whether a check failed that is not only to warn, or more rows break rules than a
         gate allows."""
         return bool(self.missing) or any(
             [
@@ -128,4 +147,5 @@ class Checked:
                 for one in self.checks
             ]
             + [one.gated for one in self.rules]
+            + [one.gated for one in self.gates]
         )

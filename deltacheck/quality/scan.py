@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltacheck.names import TableName
+from deltacheck.names import TableName, quote
 from deltacheck.quality.figures import Figures, Found, Role
 from deltacheck.rules.checks import (
     BatchCheck,
@@ -139,16 +139,21 @@ def figures(
     return found
 
 
-def violators(name: str, expression: str, source: str) -> Wanted:
-    """How many rows of a table break a rule.
+def violators(name: str, expressions: Iterable[str], source: str) -> Wanted:
+    """How many rows of a table break any of some rules.
 
     Args:
-        name: The rule.
-        expression: Its SQL.
+        name: The rule, where it is one.
+        expressions: The SQL of each.
         source: SQL of the table.
     """
-    broken = violator_predicate(parse_rule(expression))
-    return Wanted(name, Pass(source), {"rows": "count(*)", "failed": f"count_if({broken})"})
+    counted = f"count_if({_broken(expressions)})"
+    return Wanted(name, Pass(source), {"rows": "count(*)", "failed": counted})
+
+
+def _broken(expressions: Iterable[str]) -> str:
+    each = [violator_predicate(parse_rule(text)) for text in expressions]
+    return " OR ".join(f"({one})" for one in each) if len(each) != 1 else each[0]
 
 
 def other_tables(test: TableTest | BatchTest) -> tuple[TableName, ...]:
@@ -194,6 +199,31 @@ def wanted(check: TableCheck, source: str, rules: Mapping[str, str]) -> list[Wan
     return []
 
 
+def failing_keys(check: TableCheck, source: str) -> str | None:
+    """SQL for the values at fault, each once as JSON with the number of its rows.
+
+    None: the check is not about keys.
+
+    Args:
+        source: SQL of the table.
+    """
+    test = check.test
+    if not isinstance(test, (Unique, References)):
+        return None
+    columns, by = _inner(check, _named(test.columns, "k"))
+    rows = f"SELECT {columns} FROM {source} {_ALIAS} WHERE {_none_null(test.columns, check.where)}"
+    found, having = f"({rows})", " HAVING count(*) > 1"
+    if isinstance(test, References):
+        found, having = _joined("ANTI", rows, test.keys, test.table.sql), ""
+    names = [*by, *(f"k{place}" for place in range(len(test.columns)))]
+    shown = zip(names, (*check.by, *test.columns), strict=True)
+    key = ", ".join(f"{name} AS {quote(sql)}" for name, sql in shown)
+    return (
+        f"SELECT to_json(struct({key})) AS key, count(*) AS rows FROM {found} "
+        f"GROUP BY {', '.join(names)}{having}"
+    )
+
+
 def wanted_of_batch(
     check: BatchCheck, source: str, table: str | None, rules: Mapping[str, str]
 ) -> list[Wanted]:
@@ -215,9 +245,7 @@ def wanted_of_batch(
         return [Wanted(check.name, over, {"rows": "count(*)", "failed": null})]
     if isinstance(test, BrokenShare):
         texts = rules.values() if test.rule is None else [rules[test.rule.lower()]]
-        broken = " OR ".join(f"({violator_predicate(parse_rule(text))})" for text in texts)
-        count = f"count_if({broken or 'false'})"
-        return [Wanted(check.name, over, {"rows": "count(*)", "failed": count})]
+        return [violators(check.name, texts or ["true"], source)]
     if isinstance(test, Requires):
         roles: dict[Role, str] = {"rows": "count(*)"}
         if test.fresh is not None:

@@ -52,13 +52,15 @@ class BatchLog:
         news = result.broken or result.quarantined or result.dropped or result._checked
         if not news or result.repeated:
             return
-        written = self._written(
+        written = replace(
+            self._untold,
             attempt=result._attempt or self.attempt,
             rows=result._came or 0,
             broken=result.broken,
             bad=result.bad,
             refused=result.route == "batch",
             constraints=frozenset(self.known.constraints),
+            version=None if result._landed is None else result._landed.version,
         )
         self._append(written, result._checked)
 
@@ -70,25 +72,31 @@ class BatchLog:
         except ViolationError as stop:
             checked = isinstance(stop, CheckError)
             rules = {} if checked or stop.rule is None else {stop.rule: stop.violators}
-            written = self._written(
-                attempt=self.attempt,
+            # What other rules said of the rows, the error does not tell.
+            written = replace(
+                self._untold,
                 rows=int(stop.rows),
                 broken=rules,
                 bad=0 if checked else stop.violators,
                 refused=True,
-                # What other rules said of the rows, the error does not tell.
-                constraints=None,
             )
             self._append(written, stop.results if isinstance(stop, CheckError) else (), stop)
             raise
 
-    def _written(self, **told: object) -> Written:
+    @property
+    def _untold(self) -> Written:
+        """The batch, without what became of it."""
         return Written(
+            attempt=self.attempt,
             at=self.at,
+            rows=0,
+            broken={},
+            bad=0,
+            refused=False,
+            constraints=None,
             batch=self.asked.batch_id,
             job=self.asked.job,
             source=GUARD if self.asked.source == own.GUARD else WRITE,
-            **told,  # type: ignore[arg-type]
         )
 
     def _append(

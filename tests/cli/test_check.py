@@ -31,9 +31,12 @@ def test_what_passed_and_what_failed_is_printed_and_told_by_the_exit_code(
     assert "1 of 3 rows break it" in ran.words
 
     session.sql(f"INSERT INTO {shop.orders} VALUES (1, 5)")
-    ran = command("check", "--json")
+    keys = f"{shop.database}.keys"
+    ran = command("check", "--json", "--keys", keys)
     assert ran.code == 4
     assert ran.json["failed"]
+    assert ran.json["keys"] == keys
+    assert [row["key"] for row in session.table(keys).collect()] == ['{"id":1}']
     checks = {one["check"]: one for one in ran.json["checks"]}
     assert {name: one["state"] for name, one in checks.items()} == {
         "some": "passed",
@@ -78,3 +81,22 @@ def test_a_table_that_is_missing_fails(session: SparkSession, shop: Shop) -> Non
 
     assert ran.code == 4
     assert f"{shop.orders}: there is no such table" in ran.words
+
+
+def test_a_gate_that_does_not_hold_is_printed_with_its_figures(
+    session: SparkSession, shop: Shop
+) -> None:
+    """Of a rule and of a table, as an upgrade would be stopped by it."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9", head="gate: 1/4")
+
+    ran = command("check")
+    assert ran.code == 4
+    assert f"{shop.orders}: 1 of 3 rows break a rule, more than the gate 1/4" in ran.words
+    assert command("check", "--json").json["gates"] == [
+        {"table": shop.orders, "rows": 3, "failed": 1, "gate": "1/4", "gated": True}
+    ]
+
+    refused = command("check", "--keys", "not a table")
+    assert refused.code == 1
+    assert "`not a table` cannot be made for failing keys: Spark says INVALID" in refused.words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -9,11 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import deltacheck
+from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import history, latest_version
 from deltacheck.errors import LedgerError, NotDeltaError
+from deltacheck.ledger.quality_log import append_lines
 from deltacheck.names import TableName
+from deltacheck.quality.events import events_of
 from deltacheck.quality.scan import MOST_GROUPS
 from deltacheck.rules.selection import Selection
+from tests.harness.marks import connect_is_slow
 from tests.quality.yard import Yard
 
 COLUMNS = "id INT, customer INT, amount DECIMAL(10,2), region STRING, placed_at TIMESTAMP"
@@ -32,8 +37,11 @@ def orders(yard: Yard) -> None:
     yard.table("id INT", "(1)", "(2)", "(2)", name="customers")
 
 
+@connect_is_slow
 @pytest.mark.parametrize("more", ["", ", where: id > 0"])
-def test_each_kind_of_check_finds_what_is_there(yard: Yard, more: str) -> None:
+def test_each_kind_of_check_finds_what_is_there(
+    any_spark: SparkSession, yard: Yard, more: str
+) -> None:
     """And says it in figures; a condition that all rows meet changes nothing."""
     orders(yard)
     yard.declare(
@@ -431,3 +439,78 @@ def test_a_log_of_a_newer_deltacheck_is_left_alone(yard: Yard) -> None:
 
     with pytest.raises(LedgerError, match="format 99"):
         yard.run()
+
+
+def test_a_table_gate_is_held_against_the_rows_that_an_upgrade_would_move(yard: Yard) -> None:
+    """Each once, however many pending rules it breaks; those of warn rules do not count."""
+    yard.table("id INT, amount INT", "(1, -1)", "(-2, -1)", "(3, 1)", "(4, 999)")
+    rules = (
+        "amount_ok: {check: amount > 0}, id_ok: {check: id > 0}, "
+        "small: {check: amount < 9, on_violation: warn}"
+    )
+    yard.declare(rules=rules, head="gate: 1/2")
+    found = yard.run()
+    assert [(one.failed, one.rows, one.gated) for one in found.gates] == [(2, 4, False)]
+    assert not found.failed
+
+    yard.declare(rules=rules, head="gate: 1/3")
+    found = yard.run()
+    assert [(one.failed, one.gate, one.gated) for one in found.gates] == [(2, "1/3", True)]
+    assert found.failed
+    (event,) = events_of(found)
+    assert (event.kind, event.owners) == ("check_failed", ("sales",))
+    assert "2 of 4 rows break a rule, more than 1/3" in event.message
+
+
+def test_columns_may_have_any_name(yard: Yard) -> None:
+    """With blanks, dots and keywords in them, quoted as in SQL."""
+    yard.session.sql(
+        f"CREATE TABLE {yard.orders} (`order id` INT, `a.b` STRING, `by` INT) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    yard.add("(1, 'x', 1)", "(1, 'y', 2)", "(NULL, 'y', 2)")
+    yard.declare(
+        'ids: {unique: "`order id`"}',
+        'self: {references: {columns: "`a.b`", table: @orders}}',
+        'groups: {row_count: {max: 1}, by: "`by`", where: "`a.b` = \'y\'"}',
+        'usual: {trend: {measure: "null_share(`order id`)"}}',
+    )
+
+    assert yard.states() == {
+        "ids": "failed",
+        "self": "passed",
+        "groups": "failed",
+        "usual": "unjudged",
+    }
+
+
+def test_a_folder_that_is_no_delta_table_is_refused_and_nothing_is_logged(yard: Yard) -> None:
+    """Before any table is looked at."""
+    yard.session.sql(f"CREATE TABLE {yard.orders} (id INT) USING parquet")
+    yard.declare("some: {row_count: {min: 1}}")
+
+    with pytest.raises(NotDeltaError):
+        yard.run()
+
+    assert yard.log() == ()
+
+
+def test_a_weekly_trend_looks_at_the_same_weekday_alone(yard: Yard) -> None:
+    """Mondays are held against Mondays, of as many weeks as are asked for."""
+    monday, week = datetime(2026, 3, 2, 6, tzinfo=timezone.utc), timedelta(weeks=1)
+    full = yard.table("id LONG")
+    yard.session.sql(f"INSERT INTO {full} SELECT id FROM range(10)")
+    yard.declare("usual: {trend: {measure: row_count, last: 5 weeks}}")
+    assert yard.states(monday) == {"usual": "unjudged"}
+    (first,) = (line for line in yard.log() if line.rule == "usual")
+    tuesday = monday + timedelta(days=1)
+    earlier = [replace(first, at=monday + number * week) for number in range(1, 5)]
+    earlier += [replace(first, at=tuesday + number * week, figure=99.0) for number in range(5)]
+    append_lines(yard.session, yard.environment, earlier, Tag())
+
+    on_monday = yard.results(monday + 5 * week)["usual"]
+    on_tuesday = yard.results(tuesday + 5 * week)["usual"]
+
+    assert (on_monday.state, on_tuesday.state) == ("passed", "failed")
+    assert "the median of 5 earlier weeks is 10" in on_monday.outcome.message
+    assert "the median of 5 earlier weeks is 99" in on_tuesday.outcome.message

@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from pyspark.sql import SparkSession
 
 import deltacheck
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import latest_version
 from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once
 from deltacheck.writing.survey import PROJECT_VARIABLE
+from tests.harness.marks import connect_is_slow
 from tests.quality.yard import Yard
 
 
@@ -53,8 +55,9 @@ def shown(yard: Yard) -> Counter[tuple[object, ...]]:
     )
 
 
+@connect_is_slow
 def test_passes_and_failures_of_writes_show_before_and_after_they_are_in_the_log(
-    yard: Yard,
+    any_spark: SparkSession, yard: Yard
 ) -> None:
     """The log is written by check alone, and each version once."""
     guarded(yard)

@@ -80,7 +80,7 @@ def test_checks_without_groups_share_one_pass_with_the_counts_of_violators(tmp_p
         for part in wanted(check, "`t`", RULES)
     ]
 
-    (query,) = queries([*parts, violators("r", "x > 0", "`t`")])
+    (query,) = queries([*parts, violators("r", ["x > 0"], "`t`")])
 
     assert query.names == ("c0", "c1", "c2", "c3", "r")
     assert query.aggregates.count("count(*)") == 1
@@ -152,7 +152,7 @@ def test_figures_of_several_passes_come_together_by_check_and_group() -> None:
 
 
 def test_without_groups_there_is_one() -> None:
-    (query,) = queries([violators("r", "x > 0", "t")])
+    (query,) = queries([violators("r", ["x > 0"], "t")])
 
     assert figures([(query, [(10, 4)])]) == {"r": {ALL: Figures(rows=10, failed=4)}}
 

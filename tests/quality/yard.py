@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.ledger.quality_log import HARVEST, Line, read_log
+from deltacheck.names import TableName
 from deltacheck.quality.check import run_checks
 from deltacheck.quality.results import Checked, CheckResult
 from deltacheck.quarantine.holding import desk
@@ -48,9 +49,15 @@ class Yard:
         if rows:
             self.session.sql(f"INSERT INTO {self.database}.{name} VALUES {', '.join(rows)}")
 
-    def declare(self, *checks: str, rules: str = "", name: str = "orders") -> None:
-        """Declare a table's checks, each as ``name: {test}``; ``rules`` are given likewise."""
-        lines = [f"table: {self.database}.{name}", f"rules: {{{rules}}}", "owner: sales"]
+    def declare(
+        self, *checks: str, rules: str = "", name: str = "orders", head: str = "tags: []"
+    ) -> None:
+        """Declare a table's checks, each as ``name: {test}``; ``rules`` are given likewise.
+
+        Args:
+            head: A further line about the table.
+        """
+        lines = [f"table: {self.database}.{name}", f"rules: {{{rules}}}", "owner: sales", head]
         if checks:
             lines += ["checks:", *(f"  {check}" for check in checks)]
         text = "\n".join(lines).replace("@", f"{self.database}.") + "\n"
@@ -61,11 +68,12 @@ class Yard:
         now: datetime | None = None,
         selection: Selection = EVERYTHING,
         keep: timedelta | None = None,
+        keys: TableName | None = None,
     ) -> Checked:
         """Run the checks."""
         rules = read_rules(self.folder / "constraints")
         with desk(self.session, None, self.folder) as on:
-            return run_checks(on, self.environment, rules, selection, now=now, keep=keep)
+            return run_checks(on, self.environment, rules, selection, now=now, keep=keep, keys=keys)
 
     def results(self, now: datetime | None = None) -> dict[str, CheckResult]:
         """Run the checks; the result of each by its name."""

@@ -85,8 +85,9 @@ def test_a_batch_is_logged_once_however_often_it_is_written(
 ) -> None:
     """And nothing of it is taken from the table's history a second time."""
     table = guarded(spark, f"{database}.orders")
-    for _ in range(2):
-        deltacheck.write(mixed(spark), table, batch_id="monday", route="rows")
+    first, _ = (
+        deltacheck.write(mixed(spark), table, batch_id="monday", route="rows") for _ in range(2)
+    )
     lines = logged(spark, table)
 
     name = TableName.parse(table)
@@ -97,6 +98,7 @@ def test_a_batch_is_logged_once_however_often_it_is_written(
         ("rule", "monday"),
         ("batch", "monday"),
     ]
+    assert {line.version for line in lines} == {first.version}
     assert [line.kind for line in harvested] == ["harvest"]
 
 
@@ -137,24 +139,25 @@ STOPS: list[tuple[dict[str, Any], list[tuple[object, ...]]]] = [
 ]
 
 
+@connect_is_slow
 @pytest.mark.parametrize(
     ("asked", "expected"), STOPS, ids=["a gate", "a rule's gate", "a fail rule", "a check"]
 )
 def test_what_stops_a_batch_is_logged_with_the_figures(
-    spark: SparkSession,
+    any_spark: SparkSession,
     database: str,
     asked: dict[str, Any],
     expected: list[tuple[object, ...]],
 ) -> None:
-    table = guarded(spark, f"{database}.orders")
-    before = versions(spark, table)
+    table = guarded(any_spark, f"{database}.orders")
+    before = versions(any_spark, table)
 
     with pytest.raises(deltacheck.ViolationError) as stop:
-        deltacheck.write(mixed(spark), table, **asked)
+        deltacheck.write(mixed(any_spark), table, **asked)
 
-    assert told(spark, table) == expected
-    assert logged(spark, table)[-1].message == stop.value.message
-    assert versions(spark, table) == before
+    assert told(any_spark, table) == expected
+    assert logged(any_spark, table)[-1].message == stop.value.message
+    assert versions(any_spark, table) == before
 
 
 def test_checks_of_a_batch_are_logged_whether_they_pass_or_fail(

@@ -1,0 +1,114 @@
+"""Put into the quality log what an upgrade found, and the writes that its tables tell of.
+
+Done after the run, beside its journal: a log that cannot be written or read undoes nothing, and
+is told by a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+
+from deltacheck.delta.commit import Tag
+from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.errors import DeltacheckError, TableNotFoundError, ViolationError
+from deltacheck.ledger.quality_log import RULE, Line, append_lines, log_name
+from deltacheck.migrate.results import RunResult
+from deltacheck.migrate.run import Scene
+from deltacheck.names import TableName
+from deltacheck.quality.passes import unlogged
+from deltacheck.rules.model import TableRules
+
+log = logging.getLogger("deltacheck")
+
+SOURCE = "upgrade"
+"""What the log calls a run of migrations."""
+
+
+def log_run(scene: Scene, result: RunResult, at: datetime) -> None:
+    """Log how many rows each new rule found, and the wrapped writes to the tables concerned.
+
+    Args:
+        at: When the run began (UTC).
+    """
+    if result.run is None or result.dry_run:
+        return
+    with _warning(scene):
+        lines = [*_written(scene, result, at), *_found(scene, result, at)]
+        _append(scene, lines, result.run)
+
+
+@contextmanager
+def stops_logged(scene: Scene, at: datetime) -> Iterator[None]:
+    """Log the rule or the gate that stops a run, and let it."""
+    try:
+        yield
+    except ViolationError as stop:
+        if stop.table is not None and stop.rule is not None:
+            line = _line(scene, at, stop.table, stop.rule, int(stop.rows), stop.violators)
+            with _warning(scene):
+                _append(scene, [replace(line, message=stop.message)], None)
+        raise
+
+
+def _found(scene: Scene, result: RunResult, at: datetime) -> Iterator[Line]:
+    rows = {table.table: table.before for table in result.tables}
+    for step in result.steps:
+        if step.table is None or step.rule is None or step.violators is None:
+            continue
+        line = _line(scene, at, step.table, step.rule, rows[step.table], step.violators.total)
+        yield replace(line, run=result.run, revision=step.revision, expression=step.expression)
+
+
+def _line(scene: Scene, at: datetime, table: str, rule: str, rows: int, failed: int) -> Line:
+    declared = scene.rules.get(TableName.parse(table))
+    known = None if declared is None else declared.rule(rule)
+    owners = [one.owner for one in (known, declared) if one is not None and one.owner]
+    return Line(
+        at,
+        scene.environment.name,
+        table,
+        RULE,
+        "failed" if failed else "passed",
+        rule=rule,
+        expression=None if known is None else known.expression,
+        action=None if known is None else known.on_violation.value,
+        rows=rows,
+        passed=rows - failed,
+        failed=failed,
+        source=SOURCE,
+        owner=next(iter(owners), None),
+    )
+
+
+def _written(scene: Scene, result: RunResult, at: datetime) -> Iterator[Line]:
+    for table in result.tables:
+        name = TableName.parse(table.table)
+        base = Line(at, scene.environment.name, table.table, RULE, "", source=SOURCE)
+        declared = scene.rules.get(name) or TableRules(name, ())
+        try:
+            yield from unlogged(scene.session, scene.environment, declared, base)
+        except TableNotFoundError:
+            # A later statement of a migration has dropped it.
+            continue
+
+
+def _append(scene: Scene, lines: Sequence[Line], run: str | None) -> None:
+    append_lines(scene.session, scene.environment, lines, Tag(run=run, step=SOURCE))
+
+
+@contextmanager
+def _warning(scene: Scene) -> Iterator[None]:
+    try:
+        yield
+    except (DeltacheckError, *EngineFailure) as error:
+        why = error.code if isinstance(error, DeltacheckError) else failure_of(error).kind
+        log.warning(
+            "%s: what the run found could not be logged in %s (%s)",
+            scene.environment.name,
+            log_name(scene.environment),
+            why,
+        )
