@@ -62,7 +62,8 @@ class Line:
         group_name: The group by its values, where the declaration lets it be named.
         source: check, upgrade, write or guard.
         run: The run of checks, the upgrade, or the attempt at writing a batch.
-        version: The table's version that was looked at, or that a batch made.
+        version: The table's version that was looked at, or that a batch made, where a look at
+            its history was taken.
         message: The figures in words.
         owner: Who answers for it.
     """

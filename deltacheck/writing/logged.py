@@ -60,6 +60,7 @@ class BatchLog:
             bad=result.bad,
             refused=result.route == "batch",
             constraints=frozenset(self.known.constraints),
+            version=None if result._landed is None else result._landed.version,
         )
         self._append(written, result._checked)
 

@@ -85,8 +85,9 @@ def test_a_batch_is_logged_once_however_often_it_is_written(
 ) -> None:
     """And nothing of it is taken from the table's history a second time."""
     table = guarded(spark, f"{database}.orders")
-    for _ in range(2):
-        deltacheck.write(mixed(spark), table, batch_id="monday", route="rows")
+    first, _ = (
+        deltacheck.write(mixed(spark), table, batch_id="monday", route="rows") for _ in range(2)
+    )
     lines = logged(spark, table)
 
     name = TableName.parse(table)
@@ -97,6 +98,7 @@ def test_a_batch_is_logged_once_however_often_it_is_written(
         ("rule", "monday"),
         ("batch", "monday"),
     ]
+    assert {line.version for line in lines} == {first.version}
     assert [line.kind for line in harvested] == ["harvest"]
 
 
