@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType
 
 from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.delta.table import Table, at_version, count_rows
+from deltacheck.delta.table import Definition, at_version, count_rows
 from deltacheck.errors import ExpressionError
 from deltacheck.names import TableName
 from deltacheck.rules.expression import Expression, parse_rule, violator_predicate
@@ -48,6 +48,11 @@ def violators_of(rules: Mapping[str, str]) -> dict[str, str]:
     return {name: violator_predicate(parse_rule(text)) for name, text in rules.items()}
 
 
+def any_violator(rules: Mapping[str, str]) -> str:
+    """The predicate of the rows that break at least one rule, from rule name to expression."""
+    return violator_predicate(*map(parse_rule, rules.values()))
+
+
 def count_violators(
     session: SparkSession,
     table: TableName,
@@ -65,18 +70,17 @@ def count_violators(
     Raises:
         ExpressionError: A rule cannot be evaluated on some row.
     """
-    parsed = {name: parse_rule(text) for name, text in rules.items()}
-    wrong = {name: violator_predicate(expression) for name, expression in parsed.items()}
-    union = " OR ".join(f"({predicate})" for predicate in wrong.values())
+    stored = {name: parse_rule(text).stored for name, text in rules.items()}
+    wrong = {name: f"({expression}) IS NOT TRUE" for name, expression in stored.items()}
     wanted = ["count(*)"]
-    for name, expression in parsed.items():
-        wanted.append(f"count_if({wrong[name]})")
-        wanted.append(f"count_if(({expression.stored}) IS NULL)")
+    for name, expression in stored.items():
+        wanted += [f"count_if({wrong[name]})", f"count_if(({expression}) IS NULL)"]
     unions = dict(groups or {})
     for members in unions.values():
-        wanted.append("count_if(" + " OR ".join(f"({wrong[name]})" for name in members) + ")")
+        wanted.append("count_if(" + " OR ".join(wrong[name] for name in members) + ")")
     listed = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(wanted))
-    query = f"SELECT {listed} FROM {at_version(table, version)} WHERE {union}"
+    # Only rows that break a rule reach the counters.
+    query = f"SELECT {listed} FROM {at_version(table, version)} WHERE {any_violator(rules)}"
     try:
         found = [int(value) for value in session.sql(query).collect()[0]]
     except EngineFailure as error:
@@ -108,7 +112,7 @@ def _cannot_evaluate(error: BaseException, table: TableName, rules: list[str]) -
     )
 
 
-def check_rules(session: SparkSession, table: Table, rules: Mapping[str, str]) -> None:
+def check_rules(session: SparkSession, table: Definition, rules: Mapping[str, str]) -> None:
     """Have Spark analyse rules against the table's columns; reads no row.
 
     Args:
@@ -135,7 +139,9 @@ def check_rules(session: SparkSession, table: Table, rules: Mapping[str, str]) -
                 )
 
 
-def _check_type(session: SparkSession, table: Table, name: str, expression: Expression) -> None:
+def _check_type(
+    session: SparkSession, table: Definition, name: str, expression: Expression
+) -> None:
     rows = session.table(table.name.sql)
     try:
         # WHERE refuses aggregates and window functions, SELECT tells the type.

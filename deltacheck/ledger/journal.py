@@ -7,7 +7,7 @@ here; what a table really has is read from the table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -192,7 +192,6 @@ def _run(entries: Sequence[Entry]) -> Run:
     start = next((entry for entry in entries if entry.kind == START), entries[0])
     ends = [entry for entry in entries if entry.kind == END]
     expires = [entry.expires for entry in entries if entry.expires is not None]
-    planned = [entry for entry in entries if entry.kind == START]
     return Run(
         token=start.token,
         run=start.run,
@@ -202,18 +201,26 @@ def _run(entries: Sequence[Entry]) -> Run:
         expires=max(expires, default=start.at),
         # The first end counts: a lock may be broken in the instant in which it is given back.
         state=ends[0].state if ends else None,
-        tables=tuple(
-            Touched(
-                TableName.parse(entry.table),
-                entry.version_before or 0,
-                entry.table_id,
-                None if entry.quarantine is None else TableName.parse(entry.quarantine),
-            )
-            for entry in planned
-            if entry.table is not None
-        ),
+        tables=_touched(entry for entry in entries if entry.kind == START),
         revisions=tuple((start.detail or "").split()),
     )
+
+
+def _touched(starts: Iterable[Entry]) -> tuple[Touched, ...]:
+    """The tables that a run announced, each as it was told with its id, if it was."""
+    found: dict[TableName, Touched] = {}
+    for entry in starts:
+        if entry.table is None:
+            continue
+        touched = Touched(
+            TableName.parse(entry.table),
+            entry.version_before or 0,
+            entry.table_id,
+            None if entry.quarantine is None else TableName.parse(entry.quarantine),
+        )
+        if touched.id is not None or touched.table not in found:
+            found[touched.table] = touched
+    return tuple(found.values())
 
 
 def now() -> datetime:
@@ -241,6 +248,25 @@ def read_journal(session: SparkSession, environment: Environment) -> Journal:
     found = [Entry(**values) for values in read_rows(session.table(name.sql), SCHEMA)]
     ordered = sorted(found, key=lambda entry: (entry.token, entry.seq))
     return Journal(properties[_ID_KEY], tuple(ordered))
+
+
+def read_again(session: SparkSession, environment: Environment, seen: Journal) -> Journal:
+    """A journal that was read before, as good as one of now for taking the lock.
+
+    What is read again only where it must be: where no run held the lock then, any entry since
+    is that of a run with a later token, and makes taking the lock fail. No Spark job then.
+
+    Raises:
+        LedgerError: As for ``read_journal``.
+    """
+    if seen.id is not None and seen.holder is None:
+        try:
+            properties = read_properties(session, journal_name(environment))
+        except TableNotFoundError:
+            return Journal(None, ())
+        if properties.get(_ID_KEY) == seen.id:
+            return seen
+    return read_journal(session, environment)
 
 
 def create_journal(session: SparkSession, environment: Environment) -> None:

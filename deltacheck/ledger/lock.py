@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -43,6 +44,7 @@ from deltacheck.ledger.journal import (
     entries_frame,
     journal_name,
     now,
+    read_again,
     read_journal,
 )
 
@@ -248,6 +250,7 @@ def locked(
     engine: str,
     timeout: float = 0.0,
     lease: timedelta = LEASE,
+    seen: Journal | None = None,
 ) -> Iterator[Lock]:
     """Take the lock of an environment, keep it, and leave it to ``Lock.end`` to give it back.
 
@@ -258,6 +261,7 @@ def locked(
         engine: The versions of deltacheck, Spark and Delta.
         timeout: Seconds to wait for another run to end.
         lease: How long the lock holds without being renewed.
+        seen: The journal as it was read before.
 
     Raises:
         LockHeldError: Another run holds it.
@@ -265,9 +269,11 @@ def locked(
     """
     deadline = time.monotonic() + timeout
     run = new_run()
+    read = read_journal if seen is None else partial(read_again, seen=seen)
     while True:
         with run_lock(environment) as mine:
-            journal = read_journal(session, environment)
+            journal = read(session, environment)
+            read = read_journal
             if journal.id is None and mine is not False:
                 create_journal(session, environment)
                 continue

@@ -24,10 +24,18 @@ from deltacheck.delta.failures import (
     is_overtaken,
     new_constraint_violators,
 )
-from deltacheck.delta.table import Definition, count_rows, history, latest_version, read_definition
+from deltacheck.delta.table import (
+    Definition,
+    count_rows,
+    history,
+    latest_version,
+    read_definition,
+    read_table,
+)
 from deltacheck.delta.violators import Violators
 from deltacheck.errors import BusyTableError, ConstraintError, QuarantineError
-from deltacheck.ledger.lock import Lock
+from deltacheck.ledger.journal import Touched
+from deltacheck.ledger.lock import Lock, announced
 from deltacheck.migrate.alter import alterations
 from deltacheck.migrate.outlook import writers
 from deltacheck.migrate.preflight import Look, count_new, gated, hold, is_enforced
@@ -55,6 +63,7 @@ class Work:
         gone: Rule key to the violators already moved.
         unsettled: Attempts that began and are not settled, with the version before them.
         version: The table's version when the run was last done with it.
+        alone: Whether nobody else committed to the table from the look until then.
     """
 
     session: SparkSession
@@ -69,6 +78,7 @@ class Work:
     gone: dict[str, Found] = field(default_factory=dict)
     unsettled: dict[str, tuple[Attempt, int]] = field(default_factory=dict)
     version: int | None = None
+    alone: bool = False
 
     @property
     def name(self) -> TableName:
@@ -126,13 +136,23 @@ def _once(
         for task in tasks
         if task.want is not None and not is_enforced(table, task.want)
     }
-    if not first or not work.fresh:
-        work.look = work.look.with_table(table)
+    work.look = replace(work.look, table=table)
     _move_violators(work, wanted, tasks[0].revision, first=first)
     for task in tasks:
         started = time.monotonic()
         _alter(work, table, task)
         seconds[task.key] = seconds.get(task.key, 0.0) + time.monotonic() - started
+
+
+def announcement(look: Look, version: int | None = None) -> Touched:
+    """What the journal is told of a table before a run touches it.
+
+    Args:
+        version: The table's version now; by default that of the look.
+    """
+    if version is None:
+        version = 0 if look.found is None else look.found.version
+    return Touched(look.table.name, version, look.id, look.quarantine)
 
 
 def settle_left(work: Work) -> None:
@@ -170,6 +190,11 @@ def _move_violators(
     _note(work, wanted, found)
     if not any(found.of(key) for key in wanted):
         return
+    if work.look.id is None:
+        # They came late: whoever settles this run must be able to tell this table from another
+        # of its name.
+        work.look = replace(work.look, id=read_table(work.session, work.name).id)
+        work.lock.record(announced([announcement(work.look, found.version)]))
     attempt = _attempt(work, wanted, revision)
     work.lock.ensure()
     work.unsettled[attempt.id] = (attempt, found.version)
@@ -263,8 +288,11 @@ def _alter(work: Work, table: Definition, task: Task) -> None:
 
 def _read_back(work: Work, tasks: Sequence[Task]) -> None:
     table = read_definition(work.session, work.name)
-    work.look = work.look.with_table(table)
-    work.version = latest_version(work.session, work.name)
+    work.look = replace(work.look, table=table)
+    since = None if work.look.found is None else work.look.found.version
+    commits = history(work.session, work.name, limit=1 if since is None else None, since=since)
+    work.version = commits[0].version if commits else since
+    work.alone = bool(commits) and all(one.tag.get("run") == work.lock.run for one in commits)
     for task in tasks:
         assert task.rule is not None
         if alterations(table, task):
@@ -316,7 +344,10 @@ def planned(look: Look | None, task: Task) -> Step:
 
 def rows_now(work: Work) -> int:
     """How many rows the table has when the run is done with it."""
-    version = work.version
+    found, version = work.look.found, work.version
+    if found is not None and work.alone and not work.moved:
+        # ALTER changes no row.
+        return found.rows
     if version is None:
         version = latest_version(work.session, work.name)
     return count_rows(work.session, work.name, version)

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
-from deltacheck.delta.table import Commit, Table, frame, history
-from deltacheck.delta.violators import violators_of
+from deltacheck.delta.table import Commit, Table, frame, history, read_table
+from deltacheck.delta.violators import any_violator
 from deltacheck.migrate.preflight import Look
 from deltacheck.migrate.results import Outlook, Writer
 
@@ -28,17 +28,17 @@ def outlook(session: SparkSession, looks: Iterable[Look]) -> tuple[Outlook, ...]
 def _of(session: SparkSession, look: Look) -> Outlook:
     name = look.table.name
     assert look.found is not None
-    predicates = violators_of({key: add.expression for key, add in look.new.items()})
-    where = " OR ".join(f"({predicate})" for predicate in predicates.values())
+    where = any_violator({key: add.expression for key, add in look.new.items()})
     # Delta prunes a scan's files by their statistics before it says which they are.
     read = frame(session, name, look.found.version).where(where).inputFiles()
+    table = read_table(session, name)
     return Outlook(
         table=str(name),
-        files=look.table.files,
+        files=table.files,
         files_read=len(read),
-        bytes=look.table.bytes,
+        bytes=table.bytes,
         count_seconds=look.seconds,
-        protocol=protocol_change(look.table),
+        protocol=protocol_change(table),
         writers=writers(history(session, name, limit=_COMMITS)),
     )
 

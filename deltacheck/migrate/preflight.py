@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.table import Definition, Table, latest_version, read_table
+from deltacheck.delta.table import Definition, latest_version, read_definition, read_table
 from deltacheck.delta.violators import Violators, check_rules, count_violators
 from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
 from deltacheck.migrate.tasks import Task
@@ -34,19 +34,16 @@ class Look:
     Attributes:
         new: Rule key to the constraint that is to be added.
         found: The violators of the new rules, or None where there is no new rule.
-        seconds: What counting them took.
+        id: Delta's own id of the table; read where rows are to be moved out of it.
+        seconds: What counting the violators took.
     """
 
-    table: Table
+    table: Definition
     quarantine: TableName
     new: Mapping[str, AddConstraint]
     found: Violators | None
+    id: str | None = None
     seconds: float = 0.0
-
-    def with_table(self, now: Definition) -> Look:
-        """The same with the table as it is defined now."""
-        table = replace(self.table, schema=now.schema, properties=now.properties)
-        return replace(self, table=table)
 
 
 def look_at(
@@ -65,7 +62,7 @@ def look_at(
     """
     names = list(dict.fromkeys(task.table for task in tasks if task.table is not None))
     check_apart(names, environment)
-    tables = {name: read_table(session, name) for name in names}
+    tables = {name: read_definition(session, name) for name in names}
     new = {name: _new(tables[name], tasks) for name in names}
     for name, table in tables.items():
         check_rules(session, table, {key: add.expression for key, add in new[name].items()})
@@ -77,14 +74,15 @@ def look_at(
         started = time.monotonic()
         found = count_new(session, name, latest_version(session, name), new[name])
         seconds = round(time.monotonic() - started, 3)
-        looks[name] = Look(table, quarantine, new[name], found, seconds)
+        id_ = read_table(session, name).id if found is not None and found.any else None
+        looks[name] = Look(table, quarantine, new[name], found, id_, seconds)
     for look in looks.values():
         if look.found is not None:
             hold(look.table, look.new, look.found)
     return looks
 
 
-def _new(table: Table, tasks: Sequence[Task]) -> dict[str, AddConstraint]:
+def _new(table: Definition, tasks: Sequence[Task]) -> dict[str, AddConstraint]:
     """The constraints that the table does not have yet, by key."""
     new = {}
     for task in tasks:
@@ -169,7 +167,7 @@ def gated(new: Mapping[str, AddConstraint]) -> list[Gated]:
 
 
 def hold(
-    table: Table,
+    table: Definition,
     new: Mapping[str, AddConstraint],
     found: Violators,
     *,

@@ -47,7 +47,7 @@ from deltacheck.ledger.journal import (
 from deltacheck.ledger.lock import Lock, announced, locked
 from deltacheck.ledger.recorded import PROPERTY, recorded_text, set_statement
 from deltacheck.migrate.drift import repairs
-from deltacheck.migrate.enforce import Work, enforce, planned, rows_now
+from deltacheck.migrate.enforce import Work, announcement, enforce, planned, rows_now
 from deltacheck.migrate.outlook import outlook
 from deltacheck.migrate.preflight import Look, look_at
 from deltacheck.migrate.results import RunResult, Step, TableOutcome
@@ -231,14 +231,16 @@ def run(
         scene.environment,
         command=direction,
         revisions=[revision.revision for revision in there.revisions],
-        tables=[_touched(look) for look in looks.values()],
+        tables=[announcement(look) for look in looks.values()],
         engine=engine_versions(scene.session),
         timeout=lock_timeout,
+        seen=there.journal,
     ) as lock:
         moved_on = lock.journal.token != there.journal.token or list(lock.journal.applied) != list(
             there.journal.applied
         )
-        act = _Act(scene, there, lock, time.monotonic(), deadline, frozenset(looks))
+        announced_ = frozenset(map(_announced, looks.values()))
+        act = _Act(scene, there, lock, time.monotonic(), deadline, announced_)
         if moved_on or lock.journal.unsettled:
             # The lock came late, or an earlier run left something: look again.
             return act.go(lambda: act.look_again(target, plan, review))
@@ -250,7 +252,8 @@ class _Act:
     """One run under the lock, and what it has done so far.
 
     Attributes:
-        announced: The tables of which the journal knows that the run may touch them.
+        announced: The tables of which the journal knows that the run may touch them, each
+            with its id where that was told.
     """
 
     scene: Scene
@@ -258,7 +261,7 @@ class _Act:
     lock: Lock
     started: float
     deadline: float | None
-    announced: frozenset[TableName]
+    announced: frozenset[tuple[TableName, str | None]]
     entries: list[Entry] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     works: dict[TableName, Work] = field(default_factory=dict)
@@ -308,10 +311,10 @@ class _Act:
         now_planned = _planned(self.scene, self.there, looks)
         if (now_planned.steps, now_planned.tables) != (plan.steps, plan.tables):
             review(now_planned)
-        new = [_touched(look) for name, look in looks.items() if name not in self.announced]
+        new = [one for one in looks.values() if _announced(one) not in self.announced]
         if new:
             # Whoever settles this run after its death must know all that it may touch.
-            self.lock.record(announced(new))
+            self.lock.record(announced([announcement(one) for one in new]))
         return looks
 
     def _revisions(self, looks: dict[TableName, Look]) -> None:
@@ -495,9 +498,8 @@ class _Act:
         return sum(moved.kept for moved in done.values())
 
 
-def _touched(look: Look) -> Touched:
-    version = 0 if look.found is None else look.found.version
-    return Touched(look.table.name, version, look.table.id, look.quarantine)
+def _announced(look: Look) -> tuple[TableName, str | None]:
+    return look.table.name, look.id
 
 
 def _notes(tables: Iterable[TableOutcome], planned: bool = False) -> list[str]:

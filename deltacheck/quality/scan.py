@@ -147,13 +147,8 @@ def violators(name: str, expressions: Iterable[str], source: str) -> Wanted:
         expressions: The SQL of each.
         source: SQL of the table.
     """
-    counted = f"count_if({_broken(expressions)})"
-    return Wanted(name, Pass(source), {"rows": "count(*)", "failed": counted})
-
-
-def _broken(expressions: Iterable[str]) -> str:
-    each = [violator_predicate(parse_rule(text)) for text in expressions]
-    return " OR ".join(f"({one})" for one in each) if len(each) != 1 else each[0]
+    broken = violator_predicate(*map(parse_rule, expressions))
+    return Wanted(name, Pass(source), {"rows": "count(*)", "failed": f"count_if({broken})"})
 
 
 def other_tables(test: TableTest | BatchTest) -> tuple[TableName, ...]:

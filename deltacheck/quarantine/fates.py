@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import Commit, at_version, history
-from deltacheck.delta.violators import violators_of
+from deltacheck.delta.violators import any_violator
 from deltacheck.ledger.journal import read_journal
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
@@ -200,8 +200,7 @@ def _after_restore(
     # are violators of the rules that they were moved for.
     if delete is None or "rules" not in delete.tag:
         return False
-    predicates = violators_of(delete.tag["rules"]).values()
-    where = " OR ".join(f"({predicate})" for predicate in predicates)
+    where = any_violator(delete.tag["rules"])
     query = f"SELECT 1 FROM {at_version(source, restore.version)} WHERE {where} LIMIT 1"
     try:
         return not session.sql(query).collect()

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from deltacheck.delta.commit import Fence, Frame, Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of, is_conflict
 from deltacheck.delta.table import Commit, count_rows, frame, history, reaches
-from deltacheck.delta.violators import violators_of
+from deltacheck.delta.violators import any_violator, violators_of
 from deltacheck.errors import LockLostError, QuarantineError
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
@@ -70,7 +70,7 @@ class Attempt:
     @property
     def where(self) -> str:
         """The predicate of the rows to be moved."""
-        return any_of(violators_of(self.rules))
+        return any_violator(self.rules)
 
     @property
     def uses_clock(self) -> bool:
@@ -91,11 +91,6 @@ class Moved:
     rows: int
     version: int | None = None
     kept: int = 0
-
-
-def any_of(predicates: Mapping[str, str]) -> str:
-    """The predicate of the rows for which at least one holds."""
-    return " OR ".join(f"({predicate})" for predicate in predicates.values())
 
 
 def move(

@@ -40,8 +40,11 @@ _RESERVED_NAMES = {
 
 _VALUE_HINT = "Write one column, or one expression about a row, such as date(placed_at)."
 
-_CAN_RAISE = {Form.ARITHMETIC, Form.CALL, Form.CAST, Form.ACCESS}
-"""Forms that can end in an error, in ANSI mode, instead of a value."""
+_COMPUTED = {Form.ARITHMETIC, Form.CALL, Form.CAST, Form.ACCESS}
+"""Forms for which a file's statistics tell nothing; in ANSI mode they can raise an error."""
+
+_PATTERNS = {"LIKE", "ILIKE", "RLIKE"}
+"""Predicates for whose negation a file's statistics tell nothing."""
 
 
 @dataclass(frozen=True)
@@ -192,26 +195,34 @@ def same_rule(left: str, right: str) -> bool:
     return _comparable(left) == _comparable(right)
 
 
-def violator_predicate(expression: Expression) -> str:
-    """SQL that is true for exactly the rows for which the rule is false or NULL.
+def violator_predicate(*rules: Expression) -> str:
+    """SQL that is true for exactly the rows for which at least one rule is false or NULL.
 
-    Never NULL itself; the same as ``(rule) IS NOT TRUE``. Comparisons get the shape from which
-    Delta can tell which files hold no violators (``DataFiltersBuilder`` pushes NOT and IS NULL
-    into them, each on its own). It can do so with nothing else; there a part is named only once,
-    because Spark evaluates first what occurs twice (``spark.sql.subexpressionElimination``), even
-    behind a guard such as ``b = 0 OR a / b > 1``.
+    Never NULL itself; the same as ``(rule) IS NOT TRUE`` for a single rule. Where a file's
+    statistics can tell of every part that no row breaks it, each gets the shape in which Delta
+    looks at them (``DataFiltersBuilder`` pushes NOT and IS NULL into comparisons, each on its
+    own, and skips nothing where one side of an OR is anything else). Otherwise a rule is named
+    only once: it is evaluated once, and Spark evaluates first what occurs twice
+    (``spark.sql.subexpressionElimination``), even behind a guard such as ``b = 0 OR a / b > 1``.
 
-    >>> violator_predicate(parse_rule("a > 0 AND lower(b) = 'x'"))
-    "(NOT (a > 0) OR (a > 0) IS NULL) OR (lower(b) = 'x') IS NOT TRUE"
+    >>> violator_predicate(parse_rule("a > 0 AND b = 'x'"))
+    "(NOT (a > 0) OR (a > 0) IS NULL) OR (NOT (b = 'x') OR (b = 'x') IS NULL)"
+    >>> violator_predicate(parse_rule("a > 0"), parse_rule("lower(b) = 'x'"))
+    "(a > 0) IS NOT TRUE OR (lower(b) = 'x') IS NOT TRUE"
     """
-    return " OR ".join(map(_violates, expression._root.conjuncts()))
+    parts = [part for rule in rules for part in rule._root.conjuncts()]
+    if not all(map(_shows_in_statistics, parts)):
+        return " OR ".join(f"({rule.stored}) IS NOT TRUE" for rule in rules)
+    texts = [sql(part.tokens()) for part in parts]
+    return " OR ".join(f"(NOT ({text}) OR ({text}) IS NULL)" for text in texts)
 
 
-def _violates(part: Node) -> str:
-    text = sql(part.tokens())
-    if any(node.form in _CAN_RAISE for node in part.walk()):
-        return f"({text}) IS NOT TRUE"
-    return f"(NOT ({text}) OR ({text}) IS NULL)"
+def _shows_in_statistics(part: Node) -> bool:
+    return not any(
+        node.form in _COMPUTED
+        or (node.form is Form.PREDICATE and not _PATTERNS.isdisjoint(_operators(node)))
+        for node in part.walk()
+    )
 
 
 def check_name(name: str, *, table: str | None = None) -> str:

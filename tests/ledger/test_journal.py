@@ -122,6 +122,15 @@ def test_tables_announced_later_are_the_runs_too() -> None:
     )
 
 
+def test_a_table_announced_again_is_the_one_that_was_told_with_its_id() -> None:
+    """Told without one at first, and again, before a row is moved, with it."""
+    first = start(1, table="b.t", version_before=1, quarantine="b.q")
+    again = Entry(1, 7, START, "run1", NOON, table="b.t", version_before=3, table_id="x")
+    without = Entry(1, 8, START, "run1", NOON, table="b.t", version_before=9)
+    found = journal(first, again, without).runs[0]
+    assert found.tables == (Touched(TableName.parse("b.t"), 3, "x", None),)
+
+
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [("'a' = 'b'", "not a journal"), ("'deltacheck.format' = '99'", "has format 99")],

@@ -14,7 +14,7 @@ import pytest
 
 from deltacheck.errors import LockHeldError, LockLostError
 from deltacheck.ledger import lock as locks
-from deltacheck.ledger.journal import DONE, Journal
+from deltacheck.ledger.journal import DONE, Journal, journal_name, read_journal
 from deltacheck.ledger.lock import Lock, break_lock, locked
 from deltacheck.migrate.results import RunResult
 from deltacheck.revisions.graph import History
@@ -26,7 +26,13 @@ WAIT = 600
 """Seconds after which a test gives up on another thread."""
 
 
-def take(bench: Bench, *, timeout: float = 0.0, lease: timedelta = locks.LEASE) -> Iterator[Lock]:
+def take(
+    bench: Bench,
+    *,
+    timeout: float = 0.0,
+    lease: timedelta = locks.LEASE,
+    seen: Journal | None = None,
+) -> Iterator[Lock]:
     """Take the lock, as a run would."""
     with locked(
         bench.session,
@@ -37,6 +43,7 @@ def take(bench: Bench, *, timeout: float = 0.0, lease: timedelta = locks.LEASE) 
         engine="",
         timeout=timeout,
         lease=lease,
+        seen=seen,
     ) as lock:
         yield lock
 
@@ -104,6 +111,28 @@ def test_a_second_upgrade_is_told_who_holds_the_lock(any_spark: object, bench: B
         assert first.result(WAIT).tables[0].moved == 2
     assert_moved_once(bench, orders)
     assert applied_once(bench.journal)
+
+
+def test_what_was_seen_of_the_journal_serves_only_while_no_other_run_came(bench: Bench) -> None:
+    """Not after another run, and not for a journal made anew."""
+    empty = read_journal(bench.session, bench.environment)
+    with taken(bench, seen=empty) as lock:
+        lock.end([], DONE)
+    seen = read_journal(bench.session, bench.environment)
+    with taken(bench, seen=seen) as lock:
+        assert (lock.journal, lock.token) == (seen, 2)
+        with pytest.raises(LockHeldError), taken(bench, seen=seen):
+            pass
+        lock.end([], DONE)
+    with taken(bench, seen=seen) as lock:
+        assert lock.token == 3
+        assert [run.state for run in lock.journal.runs] == [DONE, DONE]
+        lock.end([], DONE)
+    bench.session.sql(f"DROP TABLE {journal_name(bench.environment).sql}")
+    with taken(bench, seen=seen) as lock:
+        assert lock.journal.id not in (None, seen.id)
+        assert lock.token == 1
+        lock.end([], DONE)
 
 
 @pytest.mark.slow

@@ -58,6 +58,7 @@ def assert_clean(bench: Bench, orders: str, written: Rows) -> None:
 
 
 BEFORE_DELETE, BEFORE_ADD = ("before", "orders"), ("before", "orders amount_positive")
+BEFORE_COPY = ("before", "orders_quarantine")
 AFTER_DELETE, AFTER_COPY = ("after", "orders"), ("after", "orders_quarantine")
 
 
@@ -286,6 +287,36 @@ def test_a_gate_is_charged_for_its_own_rule_alone(bench: Bench, orders: str) -> 
     with moments(once(("before", "orders id_small"), lambda: bench.session.sql(late))):
         bench.upgrade(history)
     assert sum(bench.held(orders).values()) == 4
+
+
+@pytest.mark.slow
+def test_the_journal_tells_a_table_by_its_id_before_a_late_violator_is_moved(bench: Bench) -> None:
+    """Whoever settles the run when it died must know the table from another of its name."""
+    orders = bench.table("orders", COLUMNS, "VALUES (1, 5.0)")
+    late = f"INSERT INTO {orders} VALUES (9, -9.0)"
+    announced: set[tuple[str | None, int]] = set()
+
+    def act(number: int, when: str, what: str) -> None:
+        if (when, what) == BEFORE_ADD and not announced:
+            bench.session.sql(late)
+        if (when, what) == BEFORE_COPY:
+            (touched,) = bench.journal.runs[-1].tables
+            announced.add((touched.id, touched.version))
+
+    with moments(act):
+        outcome = bench.upgrade(positive(orders)).tables[0]
+    assert announced == {(bench.read(orders).id, 2)}
+    assert (outcome.before, outcome.moved, outcome.after) == (1, 1, 1)
+    assert bench.held(orders) == Counter({"(9, -9.0)": 1})
+
+
+def test_rows_that_came_in_the_course_of_a_run_are_among_those_after_it(bench: Bench) -> None:
+    """Another writer's good row: nothing was moved, and the table has grown."""
+    orders = bench.table("orders", COLUMNS, "VALUES (1, 5.0)")
+    late = f"INSERT INTO {orders} VALUES (9, 9.0)"
+    with moments(once(BEFORE_ADD, lambda: bench.session.sql(late))):
+        outcome = bench.upgrade(positive(orders)).tables[0]
+    assert (outcome.before, outcome.moved, outcome.after) == (1, 0, 2)
 
 
 @pytest.mark.slow

@@ -308,13 +308,21 @@ def test_the_violator_predicate_has_one_pair_for_each_comparison() -> None:
     )
 
 
-@pytest.mark.parametrize("part", ["a / b > 1", "arr[0] > 1", "s::int > 1", "f(a)", "-a > 1"])
-def test_what_can_raise_an_error_is_named_only_once_in_the_violator_predicate(part: str) -> None:
-    """Spark would evaluate it first if it occurred twice, before what guards it."""
-    rule = parse_rule(f"b > 0 AND (c = 0 OR {part})")
-    guarded = rule.conjuncts[1]
-    assert violator_predicate(rule).endswith(f" OR ({guarded}) IS NOT TRUE")
-    assert violator_predicate(rule).count(guarded) == 1
+@pytest.mark.parametrize(
+    "part",
+    ["a / b > 1", "arr[0] > 1", "s::int > 1", "f(a)", "-a > 1", "s LIKE 'a%'", "s RLIKE 'a|b'"],
+)
+def test_what_no_statistics_tell_is_named_only_once_in_the_violator_predicate(part: str) -> None:
+    """No file could be skipped, and Spark would evaluate it first, before what guards it."""
+    rule, other = parse_rule(f"b > 0 AND (c = 0 OR {part})"), parse_rule("d > 0")
+    assert violator_predicate(rule) == f"({rule.stored}) IS NOT TRUE"
+    assert violator_predicate(other, rule) == f"(d > 0) IS NOT TRUE OR ({rule.stored}) IS NOT TRUE"
+
+
+def test_the_violator_predicate_of_rules_that_statistics_can_prove_has_all_their_pairs() -> None:
+    """So that a file is skipped that is clean by all of them."""
+    rules = parse_rule("a > 0 AND b IS NOT NULL"), parse_rule("c IN (1, 2)")
+    assert violator_predicate(*rules) == " OR ".join(map(violator_predicate, rules))
 
 
 @pytest.mark.parametrize(
