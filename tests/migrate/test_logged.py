@@ -12,6 +12,7 @@ import deltacheck
 from deltacheck.config import Environment
 from deltacheck.ledger.quality_log import HARVEST, Line, log_name, read_log
 from tests.cli.projects import make_project
+from tests.harness.marks import connect_is_slow
 
 
 @pytest.fixture
@@ -43,16 +44,17 @@ def told(session: SparkSession, environment: Environment) -> list[Line]:
     return [line for line in read_log(session, environment) if line.kind != HARVEST]
 
 
+@connect_is_slow
 def test_an_upgrade_logs_what_its_rules_found_and_what_writes_passed_before(
-    session: SparkSession, environment: Environment, table: str, tmp_path: Path
+    any_spark: SparkSession, environment: Environment, table: str, tmp_path: Path
 ) -> None:
     """Its own rules at once; a clean write, which logs nothing itself, with the next run."""
-    first = upgrade(session, tmp_path, "0001")
-    deltacheck.write(session.sql("SELECT 4 AS id, 4 AS amount"), table, job="load")
-    second = upgrade(session, tmp_path, "head")
-    upgrade(session, tmp_path, "head")
+    first = upgrade(any_spark, tmp_path, "0001")
+    deltacheck.write(any_spark.sql("SELECT 4 AS id, 4 AS amount"), table, job="load")
+    second = upgrade(any_spark, tmp_path, "head")
+    upgrade(any_spark, tmp_path, "head")
 
-    lines = told(session, environment)
+    lines = told(any_spark, environment)
     assert sorted(
         (x.source or "", x.rule or "", x.revision or "", x.state, x.rows, x.failed) for x in lines
     ) == [
