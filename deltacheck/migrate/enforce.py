@@ -186,7 +186,7 @@ def _move_violators(
         version = latest_version(work.session, work.name)
         found = count_new(work.session, work.name, version, wanted)
         assert found is not None
-        hold(work.look.table, wanted, found, moved=before, past=past)
+        hold(work.look.table, wanted, found, work.look.gate, moved=before, past=past)
     _note(work, wanted, found)
     if not any(found.of(key) for key in wanted):
         return
@@ -215,7 +215,8 @@ def _move_violators(
         found = count_new(work.session, work.name, done.version, wanted)
         assert found is not None
         _note(work, wanted, found)
-        hold(work.look.table, wanted, found, moved=before, past=past, now=done.rows)
+        look = work.look
+        hold(look.table, wanted, found, look.gate, moved=before, past=past, now=done.rows)
     for key in wanted:
         work.gone[key] = _plus(work.gone.get(key), found, key)
 

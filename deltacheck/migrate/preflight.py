@@ -21,7 +21,7 @@ from deltacheck.quarantine.layout import check_apart, environment_quarantine
 from deltacheck.quarantine.place import check_place
 from deltacheck.revisions.operations import AddConstraint
 from deltacheck.rules.expression import same_rule
-from deltacheck.rules.model import DEFAULT_GATE, Gate, Kind
+from deltacheck.rules.model import DEFAULT_GATE, Gate, Kind, RuleSet
 
 TEMPORARY = "__deltacheck_new"
 """Ends the name of the constraint that stands in while one is replaced."""
@@ -36,6 +36,8 @@ class Look:
         found: The violators of the new rules, or None where there is no new rule.
         id: Delta's own id of the table; read where rows are to be moved out of it.
         seconds: What counting the violators took.
+        gate: What the violators of all constraints without a gate of their own are held
+            against, taken together.
     """
 
     table: Definition
@@ -44,12 +46,16 @@ class Look:
     found: Violators | None
     id: str | None = None
     seconds: float = 0.0
+    gate: Gate = DEFAULT_GATE
 
 
 def look_at(
-    session: SparkSession, environment: Environment, tasks: Sequence[Task]
+    session: SparkSession, environment: Environment, tasks: Sequence[Task], rules: RuleSet
 ) -> dict[TableName, Look]:
     """Check every table of a run and count the violators of its new rules, in one pass each.
+
+    Args:
+        rules: The declarations of all tables, for their gates.
 
     Raises:
         TableNotFoundError, NotDeltaError: A table is missing, a view or not Delta.
@@ -75,10 +81,12 @@ def look_at(
         found = count_new(session, name, latest_version(session, name), new[name])
         seconds = round(time.monotonic() - started, 3)
         id_ = read_table(session, name).id if found is not None and found.any else None
-        looks[name] = Look(table, quarantine, new[name], found, id_, seconds)
+        declared = rules.get(name)
+        gate = DEFAULT_GATE if declared is None else declared.gate or DEFAULT_GATE
+        looks[name] = Look(table, quarantine, new[name], found, id_, seconds, gate)
     for look in looks.values():
         if look.found is not None:
-            hold(look.table, look.new, look.found)
+            hold(look.table, look.new, look.found, look.gate)
     return looks
 
 
@@ -159,26 +167,28 @@ class Gated:
     members: tuple[AddConstraint, ...]
 
 
-def gated(new: Mapping[str, AddConstraint]) -> list[Gated]:
+def gated(new: Mapping[str, AddConstraint], gate: Gate = DEFAULT_GATE) -> list[Gated]:
     """Each constraint with a gate of its own, and all others together."""
     groups = [Gated(key, add.gate, (add,)) for key, add in new.items() if add.gate is not None]
     others = tuple(add for add in new.values() if add.gate is None)
-    return [*groups, Gated("*", DEFAULT_GATE, others)] if others else groups
+    return [*groups, Gated("*", gate, others)] if others else groups
 
 
 def hold(
     table: Definition,
     new: Mapping[str, AddConstraint],
     found: Violators,
+    gate: Gate,
     *,
     moved: int = 0,
     past: Mapping[str, int] | None = None,
     now: int = 0,
 ) -> None:
-    """Hold violators against what the migrations say of them.
+    """Hold violators against what the migrations and the table's gate say of them.
 
     Args:
         found: What was counted for exactly these constraints.
+        gate: For constraints that have no gate of their own.
         moved: Rows that this run has moved out of the table already.
         past: How many of those broke a rule of each group of ``gated``; they count too.
         now: Rows among ``found`` that have been moved since.
@@ -205,15 +215,15 @@ def hold(
                 violators=found.of(key),
                 rows=found.rows,
             )
-    for group in gated(new):
+    for group in gated(new, gate):
         bad = found.groups[group.key] + (past or {}).get(group.key, 0)
         if not group.gate.allows(bad, rows):
             members = [add.name for add in group.members]
             raise GateError(
                 f"{bad} of {rows} rows of {name} break {_listed(members)}: more than the gate of "
                 f"{group.gate.text}. {done}",
-                hint="Look at the rule first; if it is right, raise its gate in the migration "
-                f'(gate="{_above(bad, rows)}").',
+                hint="Look at the rule first; if it is right, raise its gate in the migration, or "
+                f'that of the table in constraints/ (gate: "{_above(bad, rows)}").',
                 table=str(name),
                 rule=members[0] if len(members) == 1 else None,
                 violators=bad,

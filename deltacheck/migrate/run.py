@@ -221,7 +221,7 @@ def run(
     if there.nothing:
         return _result(scene, there, None, there.journal)
     scene.progress("Looking at the tables and counting violators")
-    looks = look_at(scene.session, scene.environment, there.tasks)
+    looks = look_at(scene.session, scene.environment, there.tasks, scene.rules)
     plan = _planned(scene, there, looks)
     if dry_run:
         return replace(plan, outlook=outlook(scene.session, looks.values()))
@@ -307,7 +307,8 @@ class _Act:
         self._settle_dead_runs()
         there = pending(self.scene, target, self.there.direction)
         self.there = replace(there, journal=self.lock.journal)
-        looks = look_at(self.scene.session, self.scene.environment, self.there.tasks)
+        scene = self.scene
+        looks = look_at(scene.session, scene.environment, self.there.tasks, scene.rules)
         now_planned = _planned(self.scene, self.there, looks)
         if (now_planned.steps, now_planned.tables) != (plan.steps, plan.tables):
             review(now_planned)

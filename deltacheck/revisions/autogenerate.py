@@ -133,5 +133,5 @@ def _constraint(declared: TableRules, rule: Rule) -> AddConstraint:
         expression=rule.expression,
         column=rule.column,
         violators="fail" if rule.on_violation is Action.FAIL else "quarantine",
-        gate=rule.gate or declared.gate,
+        gate=rule.gate,
     )

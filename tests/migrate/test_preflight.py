@@ -10,8 +10,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 from deltacheck.delta.violators import violators_of
-from deltacheck.errors import QuarantineError
+from deltacheck.errors import GateError, QuarantineError
+from deltacheck.names import TableName
 from deltacheck.revisions.recorder import Op
+from deltacheck.rules.model import Gate, TableRules
 from tests.migrate.bench import Bench, chain, moments
 
 FUNCTIONS = [
@@ -51,6 +53,30 @@ def test_a_rule_that_statistics_can_prove_reads_no_data_file(bench: Bench) -> No
         assert looked_at.inputFiles() == [], name
     everything = bench.session.table(table).where("(id > 0) IS NOT TRUE")
     assert everything.inputFiles() != []
+
+
+@pytest.mark.parametrize(("gate", "holds"), [("3", True), ("2", False)])
+def test_a_tables_gate_is_for_its_new_rules_taken_together(
+    bench: Bench, gate: str, holds: bool
+) -> None:
+    """Each of two rules is broken by two rows, both of them by three.
+
+    Kind of bug: the table's gate was held against each rule by itself.
+    """
+    table = bench.table("t", "id INT, n INT", "VALUES (1, 1), (-1, 1), (-2, -2), (1, -3)")
+
+    def both(op: Op) -> None:
+        op.add_check(table, "id_positive", "id > 0")
+        op.add_check(table, "n_positive", "n > 0")
+
+    name = TableName.parse(table)
+    rules = {name: TableRules(name, (), gate=Gate.parse(int(gate)))}
+    if holds:
+        assert bench.upgrade(chain(both), rules=rules).tables[0].moved == 3
+    else:
+        with pytest.raises(GateError, match=r"3 of 4 rows .* more than the gate of 2"):
+            bench.upgrade(chain(both), rules=rules)
+        assert bench.held(table) == Counter()
 
 
 def two_tables(bench: Bench) -> tuple[str, str]:
