@@ -25,6 +25,9 @@ changed tables."""
 _PATIENCE = 60
 """Seconds that a command may take."""
 
+_STANDARD_ERROR = 2
+"""The process's own, whatever Python's has been replaced by."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -120,7 +123,13 @@ def emit(event: Event, notify: Notify | None = None) -> None:
 def _run(command: tuple[str, ...], event: Event) -> None:
     try:
         done = subprocess.run(
-            command, input=event.text(), text=True, check=False, timeout=_PATIENCE
+            command,
+            input=event.text(),
+            text=True,
+            check=False,
+            timeout=_PATIENCE,
+            # What we print may be JSON, for another program.
+            stdout=_STANDARD_ERROR,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("the command of [notify] failed: %s", type(error).__name__)

@@ -79,6 +79,15 @@ def test_a_command_gets_the_event_as_json_on_its_standard_input(tmp_path: Path) 
     assert event["at"].endswith("+00:00")
 
 
+def test_what_a_command_prints_is_kept_out_of_our_output(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """A bug of mixed streams: it stood before the document of ``--json``."""
+    emit(EVENT, Notify(command=(sys.executable, "-c", "print('sent')")))
+
+    assert capfd.readouterr() == ("", "sent\n")
+
+
 @pytest.mark.parametrize(
     "command", [("no-such-program-anywhere",), (sys.executable, "-c", "raise SystemExit(3)")]
 )
