@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, TypeVar
 
 from deltacheck.ledger.journal import Run
-from deltacheck.ledger.quality_log import BATCH, CHECK, HARVEST, RULE, Line
+from deltacheck.ledger.quality_log import BATCH, CHECK, GUARD, HARVEST, RULE, WRITE, Line
 from deltacheck.migrate.status import RuleStatus
 from deltacheck.quarantine.listing import Held
 
@@ -34,12 +34,14 @@ class Day:
     """What happened to one table on one day, by UTC.
 
     Attributes:
-        batches: Wrapped writes.
+        batches: Wrapped writes; of a batch that was tried again the last try, here and below.
         rows: Rows that came in with them.
         bad: Rows of them that broke a rule that is more than a warning; of a batch that a check
             of it as a whole stopped, all.
         failed: Rule to the rows that broke it.
-        checks: Check to what it said when it was last run on that day.
+        stopped: Batches of which no row was written to the table.
+        checks: Check or gate to what it said when it was last run on that day; of those that
+            look at each batch, to the last failure.
         stops: Why a gate, a rule or a check stopped batches or upgrades.
     """
 
@@ -47,6 +49,7 @@ class Day:
     batches: int = 0
     rows: int = 0
     bad: int = 0
+    stopped: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[str, Line] = field(default_factory=dict)
     stops: tuple[str, ...] = ()
@@ -268,7 +271,11 @@ def _table(
         rules=tuple(rules),
         days=_days(lines),
         checks=tuple(_last_checks(lines).values()),
-        counted={line.rule or "": line for line in of_rules if line.source == CHECK},
+        counted={
+            line.rule or "": line
+            for line in of_rules
+            if line.source == CHECK and line.message is None
+        },
         actions={line.rule or "": line.action for line in of_rules if line.action},
         held=held,
         problem=problem,
@@ -277,24 +284,39 @@ def _table(
 
 def _last_checks(lines: Iterable[Line]) -> dict[str, Line]:
     """Check to the last of its lines that is about all groups together."""
-    return {
-        line.rule: line
-        for line in lines
-        if line.kind == CHECK and line.group is None and line.rule is not None
-    }
+    return {line.rule or "": line for line in lines if _is_check(line)}
 
 
-def _days(lines: Iterable[Line]) -> tuple[Day, ...]:
+def _is_check(line: Line) -> bool:
+    return line.kind == CHECK and line.group is None and line.rule is not None
+
+
+def _checks_of_day(lines: Iterable[Line]) -> dict[str, Line]:
+    """As ``_last_checks``; but that a batch fails is not undone by another that passes."""
+    lines = list(lines)
+    failures = [x for x in lines if x.source in (WRITE, GUARD) and x.state == "failed"]
+    return {**_last_checks(lines), **_last_checks(failures)}
+
+
+def _days(lines: Sequence[Line]) -> tuple[Day, ...]:
     # That a rule held, or that somebody counted the rows which break it, is no event by itself.
     events = [line for line in lines if line.kind != RULE or (line.source != CHECK and line.failed)]
     by_day = _grouped(events, lambda line: line.at.date().isoformat())
-    return tuple(_day(some) for _, some in sorted(by_day.items()))
+    repeated = _repeated(lines)
+    return tuple(_day(some, repeated) for _, some in sorted(by_day.items()))
 
 
-def _day(lines: Sequence[Line]) -> Day:
-    batches = [line for line in lines if line.kind == BATCH]
+def _repeated(lines: Iterable[Line]) -> frozenset[str | None]:
+    """The attempts at batches that were tried again, by the same id."""
+    tries = _grouped((x for x in lines if x.kind == BATCH and x.batch), lambda x: x.batch or "")
+    return frozenset(line.run for some in tries.values() for line in some[:-1])
+
+
+def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
+    came = [line for line in lines if line.run not in repeated]
+    batches = [line for line in came if line.kind == BATCH]
     failed: dict[str, int] = {}
-    for line in lines:
+    for line in came:
         if line.kind == RULE and line.rule is not None and line.failed:
             failed[line.rule] = failed.get(line.rule, 0) + line.failed
     return Day(
@@ -302,8 +324,9 @@ def _day(lines: Sequence[Line]) -> Day:
         batches=len(batches),
         rows=sum(line.rows or 0 for line in batches),
         bad=sum(line.failed or line.rows or 0 for line in batches if line.state == "failed"),
+        stopped=sum(line.message is not None for line in batches),
         failed=failed,
-        checks=_last_checks(lines),
+        checks=_checks_of_day(lines),
         stops=tuple(line.message for line in lines if line.kind != CHECK and line.message),
     )
 

@@ -39,7 +39,7 @@ def batch(at: datetime, rows: int, bad: int = 0, *, stopped: str | None = None) 
     )
 
 
-def broken(at: datetime, rule: str, failed: int) -> Line:
+def broken(at: datetime, rule: str, failed: int, action: str = "quarantine") -> Line:
     """A rule that rows of a wrapped write broke."""
     return Line(
         at,
@@ -50,7 +50,7 @@ def broken(at: datetime, rule: str, failed: int) -> Line:
         rule=rule,
         failed=failed,
         source="write",
-        action="quarantine",
+        action=action,
     )
 
 

@@ -73,6 +73,55 @@ def test_the_last_run_of_a_check_on_a_day_counts() -> None:
     assert last.message == "100 rows"
 
 
+def test_a_batch_that_failed_is_not_hidden_by_one_that_passes_on_that_day() -> None:
+    """A bug of the last word: of a batch that was quarantined at six nothing was left at seven."""
+    bad = replace(checked(day(1, 6), "few", "failed", "2 rows"), source="write")
+    good = replace(checked(day(1, 7), "few", "passed", "90 rows"), source="write")
+    found = report(bad, good)
+
+    assert verdicts(found) == {1: "wrong"}
+    (table,) = found.tables
+    assert table.days[0].wrong == {"few": "2 rows"}
+    assert table.failing == ()
+
+
+def test_a_batch_that_was_tried_again_came_in_once() -> None:
+    """A bug of double counting: each try of a stopped batch added its rows; why is still told."""
+    tries = [
+        replace(batch(day(number, hour), 100, bad, stopped=why), batch="monday")
+        for number, hour, bad, why in ((1, 6, 40, "40"), (1, 7, 40, "again 40"), (2, 6, 1, None))
+    ]
+    rules = [
+        replace(broken(one.at, "amount_positive", one.failed or 0), run=one.run) for one in tries
+    ]
+
+    one, two = report(*tries, *rules, batch(day(2, 8), 5)).tables[0].days
+
+    assert (one.batches, one.rows, one.bad, one.stopped, one.failed) == (0, 0, 0, 0, {})
+    assert (one.verdict, one.stops) == ("wrong", ("40", "again 40"))
+    assert (two.batches, two.rows, two.bad, two.failed) == (2, 105, 1, {"amount_positive": 1})
+
+
+def test_a_gate_that_does_not_hold_makes_a_day_wrong() -> None:
+    """A bug of silence: `check` failed for it, and the report had no wrong day."""
+    why = "2 of 9 rows break it, more than the gate 1"
+    found = report(
+        counted(day(1), "amount_positive", 2, 9),
+        checked(day(1), "gate of amount_positive", "failed", why),
+    )
+
+    assert [wrong.wrong for _, wrong in found.wrong_days] == [{"gate of amount_positive": why}]
+    assert [dict(run.states) for run in found.check_runs] == [{"failed": 1}]
+
+
+def test_a_rule_that_could_not_be_counted_leaves_its_last_count() -> None:
+    """A bug of zeros: nobody counted, and the page said that none of 0 rows break it."""
+    unknown = replace(counted(day(2), "few", 0, 0), message="it cannot be evaluated")
+    (table,) = report(counted(day(1), "few", 3, 10), unknown).tables
+
+    assert table.counted["few"].failed == 3
+
+
 def test_quarantined_rows_are_told_by_age_and_rule() -> None:
     """Those that are held; not what was released, or is back in the table."""
     found = report(

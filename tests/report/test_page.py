@@ -119,6 +119,40 @@ def test_a_wrong_day_tells_what_became_of_the_rows_that_broke_a_rule() -> None:
     )
 
 
+def test_a_wrong_day_tells_whether_its_batch_was_let_in() -> None:
+    """A bug of silence: who read that a check failed could not know where the rows are."""
+    let_in = report(
+        batch(day(1), 100, 2),
+        broken(day(1), "amount_plausible", 7, "warn"),
+        checked(day(1), "c", "failed"),
+    )
+    stopped = report(batch(day(1), 100, stopped="few: row_count is 100"))
+
+    said = words(let_in)
+    assert "7 rows broke amount_plausible (written, with a warning)." in said
+    assert "No batch was stopped: a failed check of a table lets stay what came in." in said
+    assert "1 batch stopped: no row of it was written to the table." in words(stopped)
+    assert "No batch was stopped" not in words(stopped)
+
+
+def test_the_cards_tell_wrong_days_and_of_when_the_last_checks_are() -> None:
+    """A bug of emphasis: that none failed at last stood, green, above three wrong days."""
+    found = report(checked(day(1), "c", "failed"), checked(day(2), "c", "passed"))
+
+    said = words(found)
+    assert "Days on which something was wrong1 of 30" in said
+    assert "Checks at their last runnone failed of 1, the last on Mon 2 Mar 2026" in said
+
+
+def test_the_page_says_what_its_words_mean() -> None:
+    """What is bad, what was not judged, and days on which nothing happened at all."""
+    said = words(report(batch(day(1), 10, 1), checked(day(1), "c", "unjudged"), batch(day(3), 1)))
+
+    assert "Bad: breaks a rule that is more than a warning; such rows are in quarantine" in said
+    assert "? not judged (too little history, or no row)" in said
+    assert "Mon 2 Mar 2026000nothing came in and no check ran" in said
+
+
 def test_behind_each_plot_is_its_table() -> None:
     """And each plot says in words what it shows."""
     found = read(page(shop()))
