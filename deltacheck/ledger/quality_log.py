@@ -145,15 +145,25 @@ def log_exists(session: SparkSession, environment: Environment) -> bool:
     return True
 
 
-def read_log(session: SparkSession, environment: Environment) -> tuple[Line, ...]:
+def read_log(
+    session: SparkSession, environment: Environment, since: datetime | None = None
+) -> tuple[Line, ...]:
     """All lines, oldest first; none where there is no log yet. Writes nothing.
+
+    Environments that share a ledger share its log: these are the lines of all.
+
+    Args:
+        since: In UTC; only lines from then on. None: all.
 
     Raises:
         LedgerError: A newer deltacheck wrote it, or the table is not a quality log.
     """
     if not log_exists(session, environment):
         return ()
-    rows = read_rows(session.table(log_name(environment).sql), SCHEMA)
+    log = session.table(log_name(environment).sql)
+    if since is not None:
+        log = log.where(f"at >= timestamp_micros({int(since.timestamp() * 1_000_000)})")
+    rows = read_rows(log, SCHEMA)
     return tuple(sorted((Line(**values) for values in rows), key=lambda line: line.at))
 
 
@@ -223,6 +233,7 @@ def told_by_writers(
         return frozenset()
     rows = session.sql(
         f"SELECT run FROM {log_name(environment).sql} WHERE kind = {literal(BATCH)} AND {_DIRECT} "
+        f"AND environment = {literal(environment.name)} "
         f"AND at >= timestamp_micros({int(since.timestamp() * 1_000_000)})"
     )
     return frozenset(row["run"] for row in rows.collect())
@@ -286,7 +297,7 @@ def trim_log(session: SparkSession, environment: Environment, before: datetime, 
 def log_frame(
     session: SparkSession, environment: Environment, more: Sequence[Line] = ()
 ) -> DataFrame:
-    """The log as a DataFrame, with lines that are not in it yet. Writes nothing.
+    """An environment's log as a DataFrame, with lines that are not in it yet. Writes nothing.
 
     A write is there once: as it told itself, else as the history does, even where two runs
     harvested it at the same time.
@@ -297,6 +308,7 @@ def log_frame(
     rows = frame_of(session, more, SCHEMA).rows
     if log_exists(session, environment):
         rows = session.table(log_name(environment).sql).select(*SCHEMA.names).unionByName(rows)
+    rows = rows.where(f"environment = {literal(environment.name)}")
     write = f"(source IN {_WRITES} AND kind <> {literal(HARVEST)})"
     first = "row_number() OVER (PARTITION BY run, kind, lower(rule) ORDER BY table_id IS NOT NULL)"
     writes = rows.where(write).selectExpr("*", f"{first} AS _first").where("_first = 1")
@@ -309,7 +321,8 @@ def once(lines: Iterable[Line]) -> list[Line]:
     found: dict[object, Line] = {}
     for place, line in enumerate(lines):
         write = line.source in (WRITE, GUARD) and line.kind != HARVEST
-        key = (line.run, line.kind, (line.rule or "").lower()) if write else place
+        name = (line.rule or "").lower()
+        key = (line.environment, line.run, line.kind, name) if write else place
         if key not in found or (found[key].table_id is not None and line.table_id is None):
             found[key] = line
     return list(found.values())

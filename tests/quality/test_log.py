@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import deltacheck
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import latest_version
-from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once
+from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once, read_log
 from deltacheck.writing.survey import PROJECT_VARIABLE
 from tests.harness.marks import connect_is_slow
 from tests.quality.yard import Yard
@@ -121,6 +121,36 @@ def test_what_a_writer_tells_is_believed_where_the_history_was_read_before_it_to
     assert shown(yard) == Counter(EXPECTED | changed)
     assert len(once(yard.log())) == 6
     assert told in once(yard.log())
+
+
+def test_environments_that_share_a_ledger_lose_no_write_of_each_other(yard: Yard) -> None:
+    """A bug of mixed keys: of one attempt that two had taken in, one of them lost its line."""
+    guarded(yard)
+    yard.run()
+    own = [line for line in yard.log() if line.source == "write"]
+    others = [replace(line, environment="other", table_id=None) for line in own]
+    append_lines(yard.session, yard.environment, others, Tag())
+
+    assert shown(yard) == EXPECTED
+    assert Counter(line.environment for line in once([*own, *others])) == {
+        yard.environment.name: 6,
+        "other": 6,
+    }
+    rows = deltacheck.quality_log(project=yard.folder, session=yard.session)
+    found = {row["environment"] for row in rows.select("environment").collect()}
+    assert found == {yard.environment.name}
+
+
+def test_lines_can_be_read_from_a_time_on(yard: Yard) -> None:
+    yard.table("id INT", "(1)")
+    yard.declare("some: {row_count: {min: 1}}")
+    first = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    yard.run(first)
+    yard.run(first + timedelta(days=1))
+
+    found = read_log(yard.session, yard.environment, first + timedelta(days=1))
+
+    assert {line.at for line in found} == {first + timedelta(days=1)}
 
 
 @pytest.mark.slow
