@@ -146,11 +146,12 @@ def _trends(
             if known.undefined
             else _trend(test, value, counted, past)
         )
-    if counts_values(test) or (check.by and test.measure.kind is MeasureKind.ROW_COUNT):
+    amounts = (MeasureKind.ROW_COUNT, MeasureKind.SUM)
+    if counts_values(test) or (check.by and test.measure.kind in amounts):
         there = {digest(group) for group in found}
         for group, figures in history.items():
             past = looked_back_at(figures, test.last, now)
-            # What was there before and is not any more has none of the rows.
+            # What was there before and is not any more has none of the rows, which sum up to 0.
             if group not in there and any(past):
                 judged[group] = _trend(test, Fraction(0), 0, past)
     return judged
