@@ -48,7 +48,7 @@ error of Spark or Delta that does is not chained (``raise ... from None``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -244,6 +244,8 @@ class ViolationError(DeltacheckError):
         violators: How many rows break it.
         rows: How many rows were looked at.
         offending: Gives at most so many of the rows of a batch that break it.
+        broken: Of a batch: each rule to the rows that break it, for rules that are broken.
+        bad: Of a batch: the rows that break a rule which is more than a warning, each once.
     """
 
     code = "violation"
@@ -259,9 +261,13 @@ class ViolationError(DeltacheckError):
         violators: int = 0,
         rows: int = 0,
         offending: Callable[[int], list[Any]] | None = None,
+        broken: Mapping[str, int] | None = None,
+        bad: int = 0,
     ) -> None:
         super().__init__(message, hint=hint, table=table, rule=rule)
         self.violators = violators
+        self.broken = dict(broken or {})
+        self.bad = bad
         self.rows = Rows(rows)
         self.rows.offending = offending
 

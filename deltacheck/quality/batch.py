@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,26 +47,26 @@ def check_batch(
     rules: Mapping[str, str],
     figures: Mapping[str, Fraction],
     *,
-    exists: bool,
+    rest: Callable[[str], str] | None,
 ) -> tuple[BatchResult, ...]:
     """Run the checks of a batch, in as few passes over it as can be. Writes nothing.
 
     Args:
         batch: It should be pinned: each pass reads it.
         table: The table that it is for.
-        rules: Key to expression, of the table's rules.
+        rules: Key to expression over the batch, of the table's rules.
         figures: The figures that the job gives with it, for all checks that name one.
-        exists: Whether the table is there.
+        rest: From SQL of the batch to SQL of the rows that the table is to have besides; None:
+            there are none.
 
     Raises:
         TableError: A table that the batch is held against cannot be read at all.
     """
     there = {one.name.lower(): one.dataType.simpleString() for one in batch.schema.fields}
     with _view(batch) as source:
+        besides = None if rest is None else rest(source)
         parts = [
-            part
-            for check in checks
-            for part in wanted_of_batch(check, source, table.sql if exists else None, rules)
+            part for check in checks for part in wanted_of_batch(check, source, besides, rules)
         ]
         others = [other for check in checks for other in other_tables(check.test)]
         found = gather(batch.sparkSession, table, parts, others)

@@ -30,6 +30,8 @@ class Written:
         broken: Rule to the rows that broke it.
         bad: Rows that broke one that is more than a warning.
         refused: Whether none of its rows is in the table, since it was stopped or quarantined.
+        named: The rule for which Delta refused it, or that stopped it; it failed also where no
+            row could be told to break it.
         constraints: The names, in lower case, of the CHECKs that the rows were held against;
             None: the history does not tell.
         version: The table's version that it made; None: none, or nobody has looked.
@@ -42,6 +44,7 @@ class Written:
     bad: int
     refused: bool
     constraints: frozenset[str] | None
+    named: str | None = None
     version: int | None = None
     batch: str | None = None
     job: str | None = None
@@ -83,6 +86,8 @@ def _batch(commit: Commit, constraints: frozenset[str] | None) -> Written | None
         broken={str(rule): int(rows) for rule, rows in told.get("broken", {}).items()},
         bad=int(told.get("bad", 0)),
         refused=told.get("route") == "batch",
+        # The check for which a batch is quarantined is none of the rules.
+        named=None if told.get("rule") in told.get("checks", {}) else told.get("rule"),
         constraints=constraints,
         batch=tag.get("batch"),
         job=tag.get("job"),
@@ -125,16 +130,25 @@ def lines(
             run=one.attempt,
             rows=one.rows,
         )
-        held = dict.fromkeys(sorted(one.constraints or ()), 0)
         broken = {rule.lower(): failed for rule, failed in one.broken.items()}
         shown = {**{rule.lower(): rule for rule in one.broken}, **names}
-        for key, failed in {**held, **broken}.items():
+        counts: dict[str, int | None] = {}
+        if one.named is None or one.named.lower() in broken:
+            counts |= dict.fromkeys(sorted(one.constraints or ()), 0)
+        else:
+            # Only Delta could tell, and it goes no further than the first rule that is broken.
+            counts[one.named.lower()] = None
+            shown.setdefault(one.named.lower(), one.named)
+        counts |= broken
+        for key, failed in counts.items():
             line = replace(about, kind=RULE, rule=shown.get(key, key), action=actions.get(key))
             yield _judged(line, failed)
         batch = _judged(replace(about, kind=BATCH), one.bad)
         yield replace(batch, state="failed") if one.refused else batch
 
 
-def _judged(line: Line, failed: int) -> Line:
+def _judged(line: Line, failed: int | None) -> Line:
+    if failed is None:
+        return replace(line, state="failed")
     state = "failed" if failed else "passed"
     return replace(line, state=state, failed=failed, passed=(line.rows or 0) - failed)

@@ -220,20 +220,20 @@ def failing_keys(check: TableCheck, source: str) -> str | None:
 
 
 def wanted_of_batch(
-    check: BatchCheck, source: str, table: str | None, rules: Mapping[str, str]
+    check: BatchCheck, source: str, rest: str | None, rules: Mapping[str, str]
 ) -> list[Wanted]:
     """What a check wants to know of a batch; nothing for one of its columns.
 
     Args:
         source: SQL of the batch.
-        table: SQL of the table that it is for; None: there is none yet.
-        rules: Key to expression, of the table's rules.
+        rest: SQL of the rows that its table is to have besides; None: there are none.
+        rules: Key to expression over the batch, of the table's rules.
     """
     test, over = check.test, Pass(source)
     if isinstance(test, (RowCount, Reconcile, Unique)):
         parts = wanted(TableCheck(check.name, check.kind, test), source, rules)
-        if isinstance(test, Unique) and test.in_table and table is not None:
-            parts.append(_taken(check, test, source, table))
+        if isinstance(test, Unique) and test.in_table and rest is not None:
+            parts.append(_taken(check, test, source, rest))
         return parts
     if isinstance(test, NullShare):
         null = f"count_if(({test.column}) IS NULL)"

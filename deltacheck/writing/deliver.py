@@ -113,7 +113,7 @@ def _write(session: SparkSession, asked: Request, known: Survey, rows: DataFrame
         return _frame(asked, rows)
     if asked.partition_by:
         _check_partitions(read_table(session, asked.table), asked.partition_by)
-    dynamic = _is_dynamic(session, asked)
+    dynamic = is_dynamic(session, asked)
 
     def overwrite(options: Mapping[str, str]) -> None:
         writer = _writer(rows, asked.table, options)
@@ -143,7 +143,8 @@ def _evolves_whole(asked: Request) -> bool:
     return options.get("overwriteschema", "false").lower() == "true"
 
 
-def _is_dynamic(session: SparkSession, asked: Request) -> bool:
+def is_dynamic(session: SparkSession, asked: Request) -> bool:
+    """Whether an overwrite replaces only the partitions that the batch has."""
     if asked.dynamic is not None:
         return asked.dynamic
     return str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic"

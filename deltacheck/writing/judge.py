@@ -171,14 +171,20 @@ class Ground:
     unjudged: tuple[BatchRule, ...] = ()
 
     @property
-    def lacks_mandatory(self) -> bool:
-        """Whether the batch lacks a column that may not be NULL and that nothing fills."""
-        return any(
-            rule.enforced
+    def lacking(self) -> tuple[BatchRule, ...]:
+        """The rules on columns that may not be NULL, that the batch lacks and nothing fills."""
+        return tuple(
+            rule
+            for rule in self.rules
+            if rule.enforced
             and rule.column is not None
             and rule.column[0].lower() in self.seen.missing
-            for rule in self.rules
         )
+
+    @property
+    def lacks_mandatory(self) -> bool:
+        """Whether the batch lacks a column that may not be NULL and that nothing fills."""
+        return bool(self.lacking)
 
     def rule(self, name: str | None) -> BatchRule | None:
         """The rule of that name, in any case."""

@@ -58,6 +58,8 @@ class BatchLog:
             rows=result._came or 0,
             broken=result.broken,
             bad=result.bad,
+            # The check for which a batch is quarantined has a line of its own.
+            named=None if result.rule in result.checks else result.rule,
             refused=result.route == "batch",
             constraints=frozenset(self.known.constraints),
             version=None if result._landed is None else result._landed.version,
@@ -70,14 +72,12 @@ class BatchLog:
         try:
             yield
         except ViolationError as stop:
-            checked = isinstance(stop, CheckError)
-            rules = {} if checked or stop.rule is None else {stop.rule: stop.violators}
-            # What other rules said of the rows, the error does not tell.
             written = replace(
                 self._untold,
                 rows=int(stop.rows),
-                broken=rules,
-                bad=0 if checked else stop.violators,
+                broken=stop.broken,
+                bad=stop.bad,
+                named=None if isinstance(stop, CheckError) else stop.rule,
                 refused=True,
             )
             self._append(written, stop.results if isinstance(stop, CheckError) else (), stop)
@@ -105,7 +105,7 @@ class BatchLog:
         ledger, declared = self.known.ledger, self.known.declared
         if ledger is None:
             return
-        base = Line(self.at, ledger.name, str(self.asked.table), BATCH, "")
+        base = Line(self.at, ledger.name, str(self.known.table), BATCH, "")
         names = {key: rule.name for key, rule in declared.items()}
         actions = {key: rule.on_violation.value for key, rule in declared.items()}
         told = list(lines([written], base, names, actions))

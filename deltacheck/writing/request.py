@@ -141,7 +141,7 @@ def request(
         user_metadata=user_metadata,
         rules=given,
         checks={check.name.lower(): check for check in checks_given(name, checks or {})},
-        figures={key: _figure(table, key, value) for key, value in (figures or {}).items()},
+        figures=read_figures(table, figures or {}),
         keep=_names(keep),
         quarantine=None if quarantine is None else TableName.parse(quarantine),
         max_bad=None if max_bad is None else Gate.parse(max_bad),
@@ -152,6 +152,15 @@ def request(
         on_quarantine=on_quarantine,
         source=own.WRITE if mode == "append" else own.OVERWRITE,
     )
+
+
+def read_figures(table: str, figures: Mapping[str, Figure]) -> dict[str, Fraction]:
+    """What a job says of a batch, by name.
+
+    Raises:
+        UsageError: A figure is not a number.
+    """
+    return {key: _figure(table, key, value) for key, value in figures.items()}
 
 
 def _figure(table: str, name: str, value: Figure) -> Fraction:

@@ -123,9 +123,6 @@ def route(
 def _route(errand: Errand, refusal: Refusal | None, stand: Standing) -> WriteResult:
     check_names(errand.df, errand.asked)
     base = ground(errand.session, errand.df, errand.asked, errand.known)
-    if refusal is None and base.lacks_mandatory:
-        # A fault of the job: Delta's own words for it are best.
-        deliver_as_is(errand)
     verdict = reach_verdict(errand.df, base, errand.asked, errand.known, refusal)
     for _ in range(_TRIES):
         try:
@@ -386,7 +383,7 @@ def _decide(
                 return
             stand = stand if fence is None else replace(stand, slot=stand.slot + 1)
         violation = violation_of(error)
-        if violation is None or not violation.certain:
+        if violation is None or not violation.certain or verdict.ground.lacks_mandatory:
             raise
         named = named_rule(violation, verdict.ground)
         rule = verdict.ground.rule(named)
@@ -410,7 +407,7 @@ def _take_back(errand: Errand, place: Place, stand: Standing) -> bool:
 def _result(errand: Errand, verdict: Verdict, place: Place | None) -> WriteResult:
     counts, fate = verdict.counts, verdict.fate
     whole = fate == "batch"
-    written = 0 if whole else counts.rows - counts.bad
+    written = {"batch": 0, "clean": counts.rows}.get(fate, counts.rows - counts.bad)
     quarantined = counts.rows if whole else counts.quarantine if place is not None else 0
     return WriteResult(
         ok=written > 0 or quarantined == 0,

@@ -8,7 +8,7 @@ batch's id.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,10 +17,20 @@ from pyspark.sql import DataFrame
 from deltacheck.delta.session import is_connect
 from deltacheck.errors import UsageError
 from deltacheck.writing.once import stream_batch
-from deltacheck.writing.request import OnQuarantine, Request, Rules, request
+from deltacheck.writing.request import (
+    Figure,
+    OnQuarantine,
+    Request,
+    Rules,
+    read_figures,
+    request,
+)
 from deltacheck.writing.write import perform, quarantined_error
 
 log = logging.getLogger("deltacheck")
+
+FiguresOf = Callable[[DataFrame, int], Mapping[str, Figure]]
+"""What a job says of a batch of a stream and its number."""
 
 _QUERY_ID = "sql.streaming.queryId"
 """Where Spark keeps, while it works on a batch, the id that it took from the checkpoint
@@ -29,10 +39,15 @@ _QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class StreamWriter:
-    """What ``foreachBatch`` calls with each batch and its number."""
+    """What ``foreachBatch`` calls with each batch and its number.
+
+    Attributes:
+        figures: What gives the figures of each batch; None: those that are asked for.
+    """
 
     query: str
     asked: Request
+    figures: FiguresOf | None = None
 
     def __call__(self, df: DataFrame, number: int) -> None:
         """Write one batch.
@@ -43,7 +58,11 @@ class StreamWriter:
             DeltacheckError, PySparkException, Py4JJavaError: As for ``write``.
         """
         batch = stream_batch(self.query, number, _checkpoint(df))
-        result = perform(df, replace(self.asked, batch=batch))
+        asked = replace(self.asked, batch=batch)
+        if self.figures is not None:
+            told = read_figures(str(asked.table), self.figures(df, number))
+            asked = replace(asked, figures=told)
+        result = perform(df, asked)
         # Whether another checkpoint's batch had this number cannot be told over Connect.
         doubtful = result.repeated and batch.checkpoint is None
         log.log(
@@ -83,6 +102,7 @@ def foreach_batch(
     options: Mapping[str, object] | None = None,
     rules: Rules | None = None,
     checks: Mapping[str, object] | None = None,
+    figures: Mapping[str, Figure] | FiguresOf | None = None,
     keep: str | Iterable[str] = (),
     quarantine: str | None = None,
     max_bad: str | int | None = None,
@@ -104,6 +124,8 @@ def foreach_batch(
         table: The table.
         query: A name of the stream's own: no other stream that writes to the table may have
             it, nor this one after it has been started anew from another checkpoint.
+        figures: Figures that checks hold each batch against, by name; or a function of a batch
+            and its number that gives them.
         strict: Stop the stream after a batch of which no row was written has been
             quarantined. Started again, it goes on with the next batch.
 
@@ -131,6 +153,7 @@ def foreach_batch(
             options=options,
             rules=rules,
             checks=checks,
+            figures=None if callable(figures) else figures,
             keep=keep,
             quarantine=quarantine,
             max_bad=max_bad,
@@ -140,4 +163,5 @@ def foreach_batch(
             job=job,
             on_quarantine=on_quarantine,
         ),
+        figures if callable(figures) else None,
     )

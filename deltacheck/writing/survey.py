@@ -39,6 +39,7 @@ class Survey:
     """What is known before a write.
 
     Attributes:
+        table: The table, as a project declares it; without one, in lower case.
         exists: Whether there is such a table.
         declared: The rules that are declared for it, those given with the batch among them,
             by key.
@@ -52,6 +53,7 @@ class Survey:
         notify: Where that project wants events told.
     """
 
+    table: TableName
     exists: bool
     properties: Mapping[str, str]
     declared: Mapping[str, Rule]
@@ -99,6 +101,7 @@ def survey(session: SparkSession, asked: Request) -> Survey:
     if place is None and project.quarantine is not None:
         place = quarantine_name(asked.table, project.quarantine)
     return Survey(
+        table=_in_one_spelling(asked.table) if project.rules is None else project.rules.table,
         exists=properties is not None,
         properties=told,
         declared={**rules, **asked.rules},
@@ -115,6 +118,11 @@ def survey(session: SparkSession, asked: Request) -> Survey:
         ledger=project.environment or recorded_environment(told),
         notify=project.notify,
     )
+
+
+def _in_one_spelling(table: TableName) -> TableName:
+    # A path says another thing in other letters.
+    return table if table.path else TableName(tuple(part.lower() for part in table.parts))
 
 
 def _checks(asked: Request, declared: TableRules | None) -> tuple[BatchCheck, ...]:

@@ -65,8 +65,8 @@ class Verdict:
 
     Attributes:
         rows: The pinned batch as it came, with the names of the rules that each row broke.
-        fate: ``clean``: no row is bad; ``batch``: all rows go to quarantine; ``rows``: each
-            goes where it belongs.
+        fate: ``clean``: no row is bad, or Delta is to refuse them in its own words; ``batch``:
+            all rows go to quarantine; ``rows``: each goes where it belongs.
         rule: The rule that Delta named, as declared, or the check for which the batch is
             quarantined, or None.
         checked: What each check of the batch as a whole says.
@@ -81,7 +81,9 @@ class Verdict:
 
     @property
     def good(self) -> DataFrame:
-        """The rows that may be written, as they came."""
+        """The rows that are to be written, as they came."""
+        if self.fate == "clean":
+            return self.rows.drop(own.RULES, OUTSIDE)
         return _only(self.rows, _is_good(self.ground.rules))
 
     @property
@@ -118,11 +120,15 @@ def reach_verdict(
     rule = None if refusal is None else named_rule(refusal.violation, base)
     if refusal is not None and _is_fault(refusal, base, counts):
         raise refusal.error
-    _stop(pinned, base, asked, known, counts, rule)
-    whole = check_whole(pinned, asked, known)
+    # The batch's checks have their say first, since Delta takes a batch without rows.
+    faulty = any(rule.name in (counts.broken or {}) for rule in base.lacking)
+    if not faulty:
+        _stop(pinned, base, asked, known, counts, rule)
+    whole = check_whole(pinned, base, asked, known)
     if whole.quarantined_by is not None:
         return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.results)
-    fate = _fate(base, asked, counts, rule)
+    # A fault of the job: Delta's own words for it are best.
+    fate = "clean" if faulty else _fate(base, asked, counts, rule)
     return Verdict(base, pinned, counts, fate, rule, whole.results)
 
 
@@ -242,6 +248,8 @@ def _stop_failed(
             violators=counts.fail,
             rows=counts.rows,
             offending=_offending(pinned, _has(base.rules, Action.FAIL)),
+            broken=counts.broken,
+            bad=counts.bad,
         )
 
 
@@ -264,6 +272,8 @@ def _gate(
         violators=bad,
         rows=counts.rows,
         offending=_offending(pinned, where),
+        broken=counts.broken,
+        bad=counts.bad,
     )
 
 

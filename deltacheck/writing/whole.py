@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from deltacheck.delta.table import partition_columns
 from deltacheck.errors import CheckError, UsageError
+from deltacheck.names import literal, quote
 from deltacheck.quality.batch import BatchResult, check_batch
+from deltacheck.quarantine import layout as own
 from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile
+from deltacheck.writing.deliver import is_dynamic
+from deltacheck.writing.judge import Ground
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
 
@@ -54,14 +59,14 @@ def _lacking(test: BatchTest, asked: Request, known: Survey) -> tuple[str, str] 
         hint = f'Give it with the batch: figures={{"{test.figure}": ...}}.'
         return f"the figure {test.figure}", hint
     if isinstance(test, BrokenShare) and test.rule is not None:
-        if test.rule.lower() in known.declared:
+        if test.rule.lower() in {*known.declared, *map(str.lower, known.constraints)}:
             return None
         return f"the rule {test.rule}", "Give the rule with the batch, or name a declared one."
     return None
 
 
-def check_whole(pinned: DataFrame, asked: Request, known: Survey) -> Whole:
-    """Run the checks of a batch that is pinned.
+def check_whole(pinned: DataFrame, base: Ground, asked: Request, known: Survey) -> Whole:
+    """Run the checks of a batch that is pinned with the names of the rules that each row breaks.
 
     Raises:
         CheckError: One of them says stop, or a batch without rows was to be quarantined.
@@ -72,9 +77,9 @@ def check_whole(pinned: DataFrame, asked: Request, known: Survey) -> Whole:
         pinned,
         asked.table,
         known.checks,
-        {key: rule.expression for key, rule in known.declared.items()},
+        _rules(base, known),
         asked.figures,
-        exists=known.exists,
+        rest=_rest(pinned.sparkSession, asked, known),
     )
     failed = [one for one in results if one.outcome.state == "failed"]
     stopping = [one for one in failed if one.check.on_failure is OnFailure.FAIL]
@@ -85,6 +90,36 @@ def check_whole(pinned: DataFrame, asked: Request, known: Survey) -> Whole:
     if stopping:
         raise _stop(stopping, results, asked)
     return Whole(results, quarantining[0].check.name if quarantining else None)
+
+
+def _rules(base: Ground, known: Survey) -> dict[str, str]:
+    """Key to expression over the pinned batch, of the table's rules.
+
+    Each row says already which it breaks, as the table would hold it; but for those that are
+    declared and wait for their migration.
+    """
+    names = quote(own.RULES)
+    waiting = {key: rule.expression for key, rule in known.declared.items()}
+    return waiting | {
+        rule.name.lower(): f"NOT array_contains({names}, {literal(rule.name)})"
+        for rule in base.rules
+    }
+
+
+def _rest(session: SparkSession, asked: Request, known: Survey) -> Callable[[str], str] | None:
+    """From SQL of a batch to SQL of the rows that it leaves in the table; None: it leaves none."""
+    table, where = asked.table.sql, asked.replace_where
+    if not known.exists or asked.mode == "replace":
+        return None
+    if asked.mode == "append":
+        return lambda batch: table
+    if where is not None:
+        return lambda batch: f"(SELECT * FROM {table} WHERE (({where}\n) IS NOT TRUE))"
+    columns = partition_columns(session, asked.table) if is_dynamic(session, asked) else ()
+    if not columns:
+        return None
+    same = " AND ".join(f"t.{quote(name)} <=> b.{quote(name)}" for name in columns)
+    return lambda batch: f"(SELECT t.* FROM {table} AS t LEFT ANTI JOIN {batch} AS b ON {same})"
 
 
 def _stop(

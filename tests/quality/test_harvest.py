@@ -96,6 +96,33 @@ def test_a_batch_that_was_quarantined_whole_failed_though_some_of_its_rows_were_
     assert (rule.state, batch.state, batch.failed) == ("passed", "failed", 0)
 
 
+def test_the_rule_that_delta_named_failed_though_no_row_could_be_blamed() -> None:
+    """A false pass: of it and of the rules that Delta did not come to."""
+    whole = {"route": "batch", "written": 0, "quarantined": 9, "rule": "Ok"}
+    unblamed, blamed, checked = batches(
+        clean(3, 0, detail=whole),
+        clean(4, 0, detail={**whole, "broken": {"Ok": 2}, "bad": 2}),
+        clean(5, 0, detail={**whole, "checks": {"Ok": "9 rows, more than 8"}}),
+        constraints=("ok", "other"),
+    )
+
+    def judged(batch: Written) -> list[tuple[object, ...]]:
+        told = lines([batch], BASE, {}, {})
+        return [(one.rule, one.state, one.passed, one.failed) for one in told]
+
+    assert judged(unblamed) == [("Ok", "failed", None, None), (None, "failed", 9, 0)]
+    assert judged(blamed) == [
+        ("Ok", "failed", 7, 2),
+        ("other", "passed", 9, 0),
+        (None, "failed", 7, 2),
+    ]
+    assert judged(checked) == [
+        ("ok", "passed", 9, 0),
+        ("other", "passed", 9, 0),
+        (None, "failed", 9, 0),
+    ]
+
+
 def test_commits_of_others_and_commits_that_decide_nothing_are_passed_over() -> None:
     found = batches(
         commit(1, rows=5),

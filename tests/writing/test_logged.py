@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import deltacheck
 from deltacheck.delta.table import history
@@ -118,15 +118,25 @@ def test_warnings_are_logged_and_the_batch_passes(spark: SparkSession, database:
     assert logged(spark, table)[2].action == "warn"
 
 
+KNOWN = "status IN ('new', 'paid')"
+BROKEN: list[tuple[object, ...]] = [
+    ("rule", "Amount_Positive", "failed", 4, 2),
+    ("rule", "status_known", "failed", 4, 1),
+    ("batch", None, "failed", 4, 2),
+]
+"""What each rule has, and the batch, however it was stopped."""
+
 STOPS: list[tuple[dict[str, Any], list[tuple[object, ...]]]] = [
-    ({"gate": "1/3"}, [("batch", None, "failed", 4, 2)]),
+    ({"gate": "1/3"}, BROKEN),
+    ({"rules": {"status_known": {"check": KNOWN, "gate": 0}}}, BROKEN),
     (
-        {"rules": {"amount_positive": {"check": "amount > 0", "gate": 1}}},
-        [("rule", "amount_positive", "failed", 4, 2), ("batch", None, "failed", 4, 2)],
-    ),
-    (
-        {"rules": {"amount_positive": {"check": "amount > 0", "on_violation": "fail"}}},
-        [("rule", "amount_positive", "failed", 4, 2), ("batch", None, "failed", 4, 2)],
+        {
+            "rules": {
+                "Amount_Positive": {"check": "amount > 0", "on_violation": "fail"},
+                "status_known": {"check": KNOWN, "on_violation": "fail"},
+            }
+        },
+        BROKEN,
     ),
     (
         {"checks": {"Few": {"row_count": {"max": 3}}, "ids": {"unique": "id"}}},
@@ -195,6 +205,41 @@ def test_a_guarded_write_is_logged_where_delta_refused_it(
 
     assert told(spark, table)[-1] == ("batch", None, "failed", 4, 2)
     assert {line.source for line in logged(spark, table)} == {"guard"}
+
+
+def test_a_rule_that_only_delta_can_judge_is_logged_as_failed_for_nobody_knows_how_many(
+    spark: SparkSession, database: str
+) -> None:
+    """A false pass: the rule for which Delta refused the batch, and those it did not come to."""
+    table = guarded(spark, f"{database}.orders")
+    rows = spark.sql("SELECT 1 AS id, 5 AS change")
+    fail = {"Amount_Positive": {"check": "amount > 0", "on_violation": "fail"}}
+
+    def insert(changes: DataFrame) -> None:
+        changes.selectExpr("id", "-change AS amount", "'new' AS status").writeTo(table).append()
+
+    deltacheck.guard(rows, table, insert)
+    quarantined = told(spark, table)
+    with pytest.raises(deltacheck.FailRuleError):
+        deltacheck.guard(rows, table, insert, rules=fail)
+
+    expected = [
+        ("rule", "Amount_Positive", "failed", 1, None),
+        ("batch", None, "failed", 1, 0),
+    ]
+    assert quarantined == expected
+    assert told(spark, table) == expected * 2
+
+
+def test_a_table_has_one_name_in_the_log_however_a_job_spells_it(
+    spark: SparkSession, database: str
+) -> None:
+    """A second table in the log, and half of its batches there."""
+    table = guarded(spark, f"{database}.orders")
+
+    deltacheck.write(mixed(spark), f"{database}.ORDERS", route="rows")
+
+    assert told(spark, table)[-1] == ("batch", None, "failed", 4, 2)
 
 
 def test_without_a_ledger_nothing_is_logged(spark: SparkSession, database: str) -> None:

@@ -158,6 +158,29 @@ def test_a_batch_of_a_stream_can_be_written_by_hand(
         writer(good(spark), 6)
 
 
+def test_each_batch_of_a_stream_is_held_against_its_own_figures(
+    spark: SparkSession, table: str
+) -> None:
+    """Unusable checks: a stream's batches have no figure in common but by chance."""
+    asked: list[tuple[int, int]] = []
+
+    def figures(rows: DataFrame, number: int) -> dict[str, int]:
+        asked.append((rows.count(), number))
+        return {"lines": 2}
+
+    checks = {"all_came": {"reconcile": {"measure": "row_count", "figure": "lines"}}}
+    writer = deltacheck.foreach_batch(table, query="orders", checks=checks, figures=figures)
+    fixed = deltacheck.foreach_batch(table, query="fixed", checks=checks, figures={"lines": 2})
+
+    writer(good(spark), 0)
+    with pytest.raises(deltacheck.CheckError, match="row_count is 4, the figure lines is 2"):
+        writer(mixed(spark), 1)
+    fixed(good(spark), 0)
+
+    assert asked == [(2, 0), (4, 1)]
+    assert ids(spark, table) == [1, 1, 2, 2]
+
+
 @pytest.mark.parametrize("query", ["", " ", "a/b"])
 def test_a_stream_has_a_name_of_its_own(query: str) -> None:
     """A slash parts it from the number."""

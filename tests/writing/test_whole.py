@@ -12,13 +12,26 @@ import pytest
 from pyspark.sql import SparkSession
 
 import deltacheck
+from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.table import latest_version
 from deltacheck.ledger.recorded import recorded_text, set_statement
 from deltacheck.names import TableName
 from deltacheck.rules.given import checks_given, rules_given
 from deltacheck.rules.model import TableRules
 from deltacheck.writing.survey import PROJECT_VARIABLE
-from tests.writing.batches import GOOD, OPS, RULES, batch, good, held, ids, make_table, mixed
+from tests.writing.batches import (
+    GOOD,
+    OPS,
+    RULES,
+    batch,
+    good,
+    held,
+    ids,
+    make_table,
+    mixed,
+    versions,
+)
 
 SOME = {"row_count": {"min": 3}}
 
@@ -79,6 +92,25 @@ def test_shares_of_broken_rules_count_every_declared_rule(spark: SparkSession, t
     assert "1 of 2 rows break any rule, more than 0 rows" in any_rule
 
 
+def test_the_share_of_broken_rules_is_that_of_the_rows_as_the_table_holds_them(
+    spark: SparkSession, table: str
+) -> None:
+    """A check that always passes: nothing is declared, and the batch lacks a column."""
+    rows = spark.sql("SELECT 1 AS id, 10 AS amount UNION ALL SELECT 2, -1")
+
+    for check, message in (
+        ({"max": "1/2"}, "2 of 2 rows break any rule, more than 1/2"),
+        (
+            {"rule": "Status_Known", "max": "1/2"},
+            "2 of 2 rows break Status_Known, more than 1/2",
+        ),
+        ({"rule": "amount_positive", "max": 0}, "1 of 2 rows break amount_positive, more than 0"),
+    ):
+        with pytest.raises(deltacheck.CheckError) as refused:
+            deltacheck.write(rows, table, checks={"c": {"broken_share": check}})
+        assert message in refused.value.message
+
+
 def test_a_batch_agrees_with_a_figure_that_the_job_gives(spark: SparkSession, table: str) -> None:
     """To the tolerance; a figure that is not given is an error of usage."""
     check = {"reconcile": {"measure": "sum(amount)", "figure": "total", "tolerance": 1}}
@@ -102,6 +134,69 @@ def test_a_retry_that_sends_the_same_rows_again_is_stopped(spark: SparkSession, 
     assert again.repeated
     assert f"id of 2 of 2 rows is in {table} already" in message
     assert ids(spark, table) == [1, 2]
+
+
+def test_an_overwrite_is_unique_among_the_rows_that_it_leaves(
+    spark: SparkSession, table: str
+) -> None:
+    """A write that is refused for ever: the rows that it replaces have the same keys."""
+    once: dict[str, Any] = {"checks": {"once": {"unique_in_table": "id"}}}
+    deltacheck.write(good(spark), table, **once)
+
+    deltacheck.write(good(spark), table, mode="overwrite", **once)
+    deltacheck.write(
+        batch(spark, "(1, 11, 'new')"), table, mode="overwrite", replace_where="id = 1", **once
+    )
+    with pytest.raises(deltacheck.CheckError, match="id of 1 of 1 row is in"):
+        deltacheck.write(
+            batch(spark, "(1, 20, 'paid')"),
+            table,
+            mode="overwrite",
+            replace_where="amount > 15",
+            **once,
+        )
+    assert ids(spark, table) == [1, 2]
+    deltacheck.write(good(spark), table, mode="replace", **once)
+
+    assert ids(spark, table) == [1, 2]
+
+
+def test_an_overwrite_of_partitions_is_unique_among_the_others(
+    spark: SparkSession, database: str
+) -> None:
+    """A write that is refused for ever: those that the batch has are replaced."""
+    table = make_table(spark, f"{database}.parts", rules={}, more="PARTITIONED BY (status)")
+    once: dict[str, Any] = {
+        "checks": {"once": {"unique_in_table": "id"}},
+        "mode": "overwrite",
+        "options": {"partitionOverwriteMode": "dynamic"},
+    }
+    for _ in range(2):
+        deltacheck.write(good(spark), table, **once)
+    with pytest.raises(deltacheck.CheckError, match="id of 1 of 1 row is in"):
+        deltacheck.write(batch(spark, "(2, 1, 'new')"), table, **once)
+
+    assert ids(spark, table) == [1, 2]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["there", "not there yet"])
+def test_a_batch_that_is_quarantined_for_a_check_spends_its_id(
+    spark: SparkSession, database: str, known: bool
+) -> None:
+    """Doubled rows: a retry tells the same, and quarantines nothing again."""
+    table = f"{database}.orders"
+    if known:
+        make_table(spark, table)
+    check = {"few": {**SOME, "on_failure": "quarantine"}}
+
+    first, again = (
+        deltacheck.write(good(spark), table, checks=check, batch_id="monday") for _ in range(2)
+    )
+
+    assert (first.ok, first.repeated, first.rule) == (False, False, "few")
+    assert (again.ok, again.repeated, again.rule) == (False, True, "few")
+    assert again.checks == first.checks == {"few": "2 rows, fewer than 3"}
+    assert (ids(spark, table), held(spark, table)) == ([], {1: [], 2: []})
 
 
 def test_a_batch_can_be_quarantined_for_a_check(spark: SparkSession, table: str) -> None:
@@ -213,3 +308,64 @@ def test_no_view_is_left_behind(spark: SparkSession, table: str) -> None:
     deltacheck.write(good(spark), table, checks={"c": {"row_count": {"min": 1}}})
 
     assert views() == before
+
+
+LACKING = {"amount_there": {"not_null": "amount"}}
+"""A rule on a column that the batches below lack."""
+
+
+@pytest.fixture
+def strict_table(spark: SparkSession, database: str) -> str:
+    """A table whose amounts may not be NULL, which is a CHECK."""
+    return make_table(
+        spark, f"{database}.strict", "id INT, amount INT", {"amount_there": "amount IS NOT NULL"}
+    )
+
+
+def test_an_empty_batch_that_lacks_a_column_leaves_its_id_to_the_retry(
+    spark: SparkSession, strict_table: str
+) -> None:
+    """Lost rows: Delta takes no rows as they come, and the id would be spent before the checks."""
+    asked: dict[str, Any] = {
+        "rules": LACKING,
+        "checks": {"some": {"not_empty": True}},
+        "batch_id": "monday",
+    }
+    empty = spark.sql("SELECT 1 AS id WHERE false")
+
+    with pytest.raises(deltacheck.CheckError, match="0 rows, fewer than 1"):
+        deltacheck.write(empty, strict_table, **asked)
+    retried = deltacheck.write(spark.sql("SELECT 1 AS id, 2 AS amount"), strict_table, **asked)
+
+    assert (retried.repeated, retried.written) == (False, 1)
+    assert ids(spark, strict_table) == [1]
+
+
+def test_a_batch_that_lacks_a_column_and_passes_its_checks_gets_deltas_own_words(
+    spark: SparkSession, strict_table: str
+) -> None:
+    """Misrouting: a fault of the job is neither for quarantine nor for a gate."""
+    asked: dict[str, Any] = {"rules": LACKING, "checks": {"c": {"row_count": {"max": 1}}}}
+    before = versions(spark, strict_table)
+
+    with pytest.raises(EngineFailure, match="amount_there"), quiet_query_loggers():
+        deltacheck.write(spark.sql("SELECT 1 AS id"), strict_table, gate=0, **asked)
+    assert versions(spark, strict_table) == before
+    assert not spark.catalog.tableExists(f"{strict_table}_quarantine")
+
+    empty = deltacheck.write(spark.sql("SELECT 1 AS id WHERE false"), strict_table, **asked)
+
+    assert (empty.route, empty.written) == ("clean", 0)
+
+
+def test_an_empty_batch_that_lacks_a_column_of_the_schema_gets_deltas_own_words(
+    spark: SparkSession, database: str
+) -> None:
+    """Misrouting: there is no row to quarantine, though Delta refuses even none."""
+    table = make_table(spark, f"{database}.plain", "id INT, amount INT NOT NULL", {})
+    empty = spark.sql("SELECT 1 AS id WHERE false")
+
+    with pytest.raises(EngineFailure, match="amount"), quiet_query_loggers():
+        deltacheck.write(empty, table, checks={"c": {"row_count": {"max": 1}}}, batch_id="monday")
+
+    assert not spark.catalog.tableExists(f"{table}_quarantine")
