@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -25,13 +26,18 @@ def announce(result: RunResult, rules: RuleSet, notify: Notify | None) -> None:
         for step in result.steps
         if step.table is not None and step.rule is not None
     ]
+    broken: Counter[str] = Counter()
+    for _, rule, found in steps:
+        if found is not None:
+            # Rules of two tables may have the same name.
+            broken[rule] += found.total
     moved = sum(table.moved for table in result.tables)
     event = Event(
         "upgraded",
         f"{result.environment} is at {result.current or 'base'}; {moved:,} "
         f"{'row was' if moved == 1 else 'rows were'} moved to quarantine.",
         table=result.tables[0].table if len(result.tables) == 1 else None,
-        rules={rule: found.total for _, rule, found in steps if found is not None},
+        rules=dict(broken),
         owners=_owners(rules, [(table, rule) for table, rule, _ in steps]),
         environment=result.environment,
         run=result.run,
