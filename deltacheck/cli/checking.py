@@ -11,7 +11,7 @@ from rich.text import Text
 
 from deltacheck.cli.documents import CheckDocument, CheckResultDocument
 from deltacheck.cli.options import AsJson, Env, Owners, ProjectFolder, Quiet, Tags, Verbose
-from deltacheck.cli.output import grid, out, print_json, reporting, rows_of, state
+from deltacheck.cli.output import grid, out, print_json, reporting, state
 
 if TYPE_CHECKING:
     from deltacheck.quality.results import Checked, CheckResult, Outcome, RuleCount
@@ -83,6 +83,8 @@ def _print(found: Checked, *, quiet: bool) -> None:
     console = out()
     for name in found.missing:
         console.print(Text(f"{name}: there is no such table", style="bold red"))
+    for problem in found.problems.values():
+        console.print(Text(problem, style="bold red"))
     shown = [one for one in found.checks if not quiet or one.state == "failed"]
     if shown:
         console.print(_checks(shown))
@@ -91,10 +93,8 @@ def _print(found: Checked, *, quiet: bool) -> None:
         console.print(_rules(counted))
     for gate in found.gates:
         if gate.gated:
-            broken = f"{gate.failed:,} of {rows_of(gate.rows)} break a rule"
-            text = f"{gate.table}: {broken}, more than the gate {gate.gate}"
-            console.print(Text(text, style="bold red"))
-    if not (found.checks or found.rules or found.missing):
+            console.print(Text(f"{gate.table}: {gate.told}", style="bold red"))
+    if not (found.checks or found.rules or found.missing or found.problems):
         what = "no check is declared, and Delta enforces every rule"
         if not found.selection.everything:
             what = "there is no such check, and no such rule that Delta does not enforce"
@@ -124,14 +124,11 @@ def _rules(found: list[RuleCount]) -> Grid:
     table = grid("table", "rule", "state", "message")
     before = None
     for one in found:
-        message = one.note or f"{one.failed:,} of {rows_of(one.rows)} break it"
-        if one.gated:
-            message += f", more than the gate {one.gate}"
         table.add_row(
             Text(one.table if one.table != before else ""),
             Text(one.rule),
             state("failed" if one.gated else one.state),
-            Text(message),
+            Text(one.told),
         )
         before = one.table
     return table
@@ -157,6 +154,7 @@ def check_document(found: Checked) -> CheckDocument:
         "at": found.at.isoformat(),
         "failed": found.failed,
         "missing": list(found.missing),
+        "problems": dict(found.problems),
         "keys": found.keys,
         "checks": [_check_document(one) for one in found.checks],
         "rules": [
@@ -182,6 +180,7 @@ def check_document(found: Checked) -> CheckDocument:
                 "failed": one.failed,
                 "gate": one.gate,
                 "gated": one.gated,
+                "note": one.note,
             }
             for one in found.gates
         ],

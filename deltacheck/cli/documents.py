@@ -425,18 +425,23 @@ class CountedRuleDocument(TypedDict):
 
 
 class TableGateDocument(TypedDict):
-    """Rows of a table that break any rule which is still to be added, and what is allowed."""
+    """Rows of a table that break any rule which is still to be added, and what is allowed.
+
+    ``note``: why they could not be counted; then the gate does not hold.
+    """
 
     table: str
     rows: int
     failed: int
     gate: str
     gated: bool
+    note: str
 
 
 class CheckDocument(TypedDict):
     """``check``: what passed and what failed; ``missing``: tables that are not there.
 
+    ``problems``: table to why it could not be looked at.
     ``gates``: of tables that have one, held against the rows that break any pending rule.
     ``keys``: the table that has the keys of failed checks, where asked for and where there are.
     """
@@ -446,6 +451,7 @@ class CheckDocument(TypedDict):
     at: str
     failed: bool
     missing: list[str]
+    problems: dict[str, str]
     keys: str | None
     checks: list[CheckResultDocument]
     rules: list[CountedRuleDocument]

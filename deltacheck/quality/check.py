@@ -9,7 +9,7 @@ of it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -17,8 +17,9 @@ from typing import Literal
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag
+from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import Definition, at_version, latest_version, read_definition
-from deltacheck.errors import TableNotFoundError
+from deltacheck.errors import NotDeltaError, TableError, TableNotFoundError
 from deltacheck.ledger.journal import compact_journal
 from deltacheck.ledger.journal import now as clock
 from deltacheck.ledger.quality_log import (
@@ -33,7 +34,7 @@ from deltacheck.ledger.quality_log import (
 )
 from deltacheck.names import TableName, split_path
 from deltacheck.quality.described import described
-from deltacheck.quality.gather import Gathered, gather
+from deltacheck.quality.gather import Gathered, gather, problem_of
 from deltacheck.quality.groups import History, digest, judge_groups, shown_group, summed_up
 from deltacheck.quality.judge import Held, judge_quarantine
 from deltacheck.quality.keys import Fault, open_keys, write_keys
@@ -44,7 +45,7 @@ from deltacheck.quality.trend import Past
 from deltacheck.quarantine.holding import Desk, holding
 from deltacheck.quarantine.holding import Selection as Rows
 from deltacheck.quarantine.listing import count_held
-from deltacheck.rules.checks import QuarantineLimits, TableCheck, Trend
+from deltacheck.rules.checks import OnFailure, QuarantineLimits, TableCheck, Trend
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import Kind, Rule, RuleSet, TableRules
 from deltacheck.rules.selection import Selection
@@ -55,6 +56,12 @@ SOURCE = "check"
 ANY = ""
 """What stands for all of a table's rules together."""
 
+MISSING = "there is no such table"
+"""Why the checks fail of a table that is not there."""
+
+GATE_OF, TABLE_GATE = "gate of {}", "gate of the table"
+"""What the log calls the gate of a rule, and that of a table: no check can be called so."""
+
 TRIM = "trim"
 """What a commit says of itself that deletes old lines of the log, or puts small files together."""
 
@@ -64,14 +71,16 @@ class Asked:
     """What is to be looked at of one table.
 
     Attributes:
+        version: None: it could not be looked at.
         watched: Rules that Delta does not enforce on it.
+        problem: Why it could not be looked at.
     """
 
     declared: TableRules
-    definition: Definition
-    version: int
+    version: int | None
     checks: tuple[TableCheck, ...]
     watched: tuple[Rule, ...]
+    problem: str = ""
 
     @property
     def name(self) -> TableName:
@@ -80,6 +89,7 @@ class Asked:
 
     def wanted(self) -> list[Wanted]:
         """What is asked of it, quarantines apart."""
+        assert self.version is not None, "nothing can be asked of it"
         source = at_version(self.name, self.version)
         rules = {rule.key: rule.expression for rule in self.declared.rules}
         parts = [part for check in self.checks for part in wanted(check, source, rules)]
@@ -94,6 +104,11 @@ class Asked:
         if self.declared.gate is None:
             return ()
         return tuple(rule for rule in self.watched if rule.enforced)
+
+    def unseen(self, problem: str) -> Gathered:
+        """What is found where nothing could be looked at."""
+        names = [one.name for one in self.checks] + [one.name for one in self.watched]
+        return Gathered({}, dict.fromkeys([*names, ANY] if self.gated else names, problem))
 
 
 def run_checks(
@@ -118,8 +133,7 @@ def run_checks(
         keys: A table for the keys for which checks fail; None: they are not written.
 
     Raises:
-        NotDeltaError: A table is a view or not Delta.
-        TableError: A table cannot be read.
+        NotDeltaError: A table is a view or not Delta; nothing was looked at.
         LedgerError: The log, or the table for keys, cannot be used; nothing was looked at.
     """
     at = clock() if now is None else now
@@ -127,21 +141,18 @@ def run_checks(
     log_exists(on.session, environment)
     if keys is not None:
         open_keys(on.session, environment, keys)
+    wanted = [
+        _asked(on, rules[name], selection)
+        for name in sorted(rules, key=str)
+        if _is_asked_for(selection, rules[name])
+    ]
     tables: list[_Table] = []
-    missing: list[str] = []
-    for name in sorted(rules, key=str):
-        if not _is_asked_for(selection, rules[name]):
-            continue
-        on.progress(f"Checking {name}")
-        base = Line(at, environment.name, str(name), CHECK, "", source=SOURCE, run=run)
-        try:
-            asked = _asked(on, rules[name], selection)
-        except TableNotFoundError:
-            # Rules may be declared ahead of their table; a check of it cannot pass.
-            if any(selection.has_rule(rules[name], one) for one in rules[name].checks):
-                missing.append(str(name))
-            continue
-        tables.append(_look_at(on, environment, asked, base))
+    for asked in wanted:
+        # Rules may be declared ahead of their table; a check of it cannot pass.
+        if asked.problem != MISSING or asked.checks:
+            on.progress(f"Checking {asked.name}")
+            base = Line(at, environment.name, str(asked.name), CHECK, "", source=SOURCE, run=run)
+            tables.append(_look_at(on, environment, asked, base))
     lines = [line for table in tables for line in table.lines]
     append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
     faults = [fault for table in tables for fault in table.faults]
@@ -157,7 +168,8 @@ def run_checks(
         checks=tuple(one for table in tables for one in table.checks),
         rules=tuple(one for table in tables for one in table.rules),
         gates=tuple(table.gate for table in tables if table.gate is not None),
-        missing=tuple(missing),
+        missing=tuple(one.name for one in tables if one.problem == MISSING),
+        problems={one.name: one.problem for one in tables if one.problem not in ("", MISSING)},
         selection=selection,
         keys=str(keys) if written else None,
     )
@@ -165,8 +177,14 @@ def run_checks(
 
 @dataclass(frozen=True)
 class _Table:
-    """What came of looking at one table."""
+    """What came of looking at one table.
 
+    Attributes:
+        problem: Why it could not be looked at.
+    """
+
+    name: str
+    problem: str
     checks: tuple[CheckResult, ...]
     rules: tuple[RuleCount, ...]
     gate: TableGate | None
@@ -175,23 +193,44 @@ class _Table:
 
 
 def _look_at(on: Desk, environment: Environment, asked: Asked, base: Line) -> _Table:
-    written = unlogged(on.session, environment, asked.declared, base)
+    if asked.problem:
+        return _judged(on, asked, asked.unseen(asked.problem), {}, base)
+    written: list[Line] = []
     others = [other for check in asked.checks for other in other_tables(check.test)]
-    found = gather(on.session, asked.name, asked.wanted(), others)
+    try:
+        written = unlogged(on.session, environment, asked.declared, base)
+        found = gather(on.session, asked.name, asked.wanted(), others)
+    except (TableError, *EngineFailure) as error:
+        asked = replace(asked, problem=problem_of(error, asked.name))
+        found = asked.unseen(asked.problem)
     past = _history(on, environment, asked, base.at)
+    table = _judged(on, asked, found, past, base)
+    return replace(table, lines=(*written, *table.lines))
+
+
+def _judged(
+    on: Desk, asked: Asked, found: Gathered, past: Mapping[str, History], base: Line
+) -> _Table:
     checks = tuple(
         _result(on, asked, check, found, past.get(check.name, {}), base.at)
         for check in asked.checks
     )
     rules = tuple(_count(asked, rule, found) for rule in asked.watched)
+    gate = _gate(asked, found)
     lines = [line for result in checks for line in _lines_of_check(result, asked, base)]
     lines += [_line_of_rule(counted, asked, base) for counted in rules]
+    gates = [(GATE_OF.format(one.rule), one) for one in rules if one.gate is not None]
+    lines += [_line_of_gate(name, one, asked, base) for name, one in gates]
+    if gate is not None:
+        lines.append(_line_of_gate(TABLE_GATE, gate, asked, base))
     faults = tuple(
         Fault(asked.name, asked.version, one.check)
         for one in checks
-        if one.state == "failed" and one.check.name not in found.problems
+        if one.state == "failed"
+        and one.check.name not in found.problems
+        and asked.version is not None
     )
-    return _Table(checks, rules, _gate(asked, found), (*written, *lines), faults)
+    return _Table(str(asked.name), asked.problem, checks, rules, gate, tuple(lines), faults)
 
 
 def _is_asked_for(selection: Selection, declared: TableRules) -> bool:
@@ -203,13 +242,18 @@ def _is_asked_for(selection: Selection, declared: TableRules) -> bool:
 
 def _asked(on: Desk, declared: TableRules, selection: Selection) -> Asked:
     checks = tuple(one for one in declared.checks if selection.has_rule(declared, one))
-    table = read_definition(on.session, declared.table)
-    watched = tuple(
-        rule
-        for rule in declared.rules
-        if selection.has_rule(declared, rule) and not _enforces(table, rule)
-    )
-    return Asked(declared, table, latest_version(on.session, table.name), checks, watched)
+    rules = tuple(one for one in declared.rules if selection.has_rule(declared, one))
+    try:
+        table = read_definition(on.session, declared.table)
+        version = latest_version(on.session, table.name)
+    except NotDeltaError:
+        raise
+    except TableNotFoundError:
+        return Asked(declared, None, checks, (), MISSING)
+    except (TableError, *EngineFailure) as error:
+        return Asked(declared, None, checks, rules, problem_of(error, declared.table))
+    watched = tuple(rule for rule in rules if not _enforces(table, rule))
+    return Asked(declared, version, checks, watched)
 
 
 def _enforces(table: Definition, rule: Rule) -> bool:
@@ -245,10 +289,10 @@ def _history(
 def _result(
     on: Desk, asked: Asked, check: TableCheck, found: Gathered, history: History, at: datetime
 ) -> CheckResult:
-    if isinstance(check.test, QuarantineLimits):
-        groups = {ALL: judge_quarantine(check.test, _held(on, asked.name), at)}
-    elif check.name in found.problems:
+    if check.name in found.problems:
         groups = {ALL: Outcome("failed", found.problems[check.name], 0)}
+    elif isinstance(check.test, QuarantineLimits):
+        groups = {ALL: _quarantine(on, asked.name, check.test, at)}
     else:
         groups = judge_groups(check, found.figures[check.name], history, at)
     declared = asked.declared
@@ -265,6 +309,13 @@ def _result(
         tags=tuple(dict.fromkeys((*declared.tags, *check.tags))),
         owner=check.owner or declared.owner,
     )
+
+
+def _quarantine(on: Desk, table: TableName, test: QuarantineLimits, at: datetime) -> Outcome:
+    try:
+        return judge_quarantine(test, _held(on, table), at)
+    except (TableError, *EngineFailure) as error:
+        return Outcome("failed", problem_of(error, table), 0)
 
 
 def _held(on: Desk, table: TableName) -> Held:
@@ -293,7 +344,8 @@ def _count(asked: Asked, rule: Rule, found: Gathered) -> RuleCount:
         rows=rows,
         failed=failed,
         gate=None if rule.gate is None else str(rule.gate),
-        gated=rule.gate is not None and not rule.gate.allows(failed, rows),
+        # A gate that cannot be judged does not hold.
+        gated=rule.gate is not None and (bool(problem) or not rule.gate.allows(failed, rows)),
         note=problem,
         owner=rule.owner or asked.declared.owner,
     )
@@ -301,15 +353,19 @@ def _count(asked: Asked, rule: Rule, found: Gathered) -> RuleCount:
 
 def _gate(asked: Asked, found: Gathered) -> TableGate | None:
     gate = asked.declared.gate
-    if gate is None or ANY not in found.figures:
+    if gate is None or not asked.gated:
         return None
-    (one,) = found.figures[ANY].values()
+    problem = found.problems.get(ANY, "")
+    figures = {} if problem else found.figures[ANY]
+    rows = sum(one.rows for one in figures.values())
+    failed = sum(one.failed for one in figures.values())
     return TableGate(
         table=str(asked.name),
-        rows=one.rows,
-        failed=one.failed,
+        rows=rows,
+        failed=failed,
         gate=str(gate),
-        gated=not gate.allows(one.failed, one.rows),
+        gated=bool(problem) or not gate.allows(failed, rows),
+        note=problem,
         owner=asked.declared.owner,
     )
 
@@ -362,4 +418,21 @@ def _line_of_rule(counted: RuleCount, asked: Asked, base: Line) -> Line:
         version=asked.version,
         message=counted.note or None,
         owner=counted.owner or None,
+    )
+
+
+def _line_of_gate(name: str, gate: RuleCount | TableGate, asked: Asked, base: Line) -> Line:
+    """A gate is told as a check is: it holds or it does not."""
+    return replace(
+        base,
+        rule=name,
+        expression=f"gate: {gate.gate}",
+        action=OnFailure.FAIL.value,
+        state="failed" if gate.gated else "passed",
+        rows=gate.rows,
+        passed=gate.rows - gate.failed,
+        failed=gate.failed,
+        version=asked.version,
+        message=gate.told,
+        owner=gate.owner or None,
     )

@@ -28,17 +28,23 @@ class _News:
 
 def events_of(checked: Checked) -> Iterator[Event]:
     """The events of a run: for each table one of what failed, and one of what warns."""
-    news = list(_news(checked))
+    unseen = {
+        **{table: f"{table} has checks and is not there." for table in checked.missing},
+        **checked.problems,
+    }
+    news = [one for one in _news(checked) if one.table not in unseen]
     for table in dict.fromkeys(one.table for one in news):
         for stops in (True, False):
             some = [one for one in news if one.table == table and one.stops is stops]
             if some:
                 yield _event(checked, some)
-    for table in checked.missing:
+    for table, why in unseen.items():
+        owners = [one.owner for one in checked.checks if one.table == table and one.owner]
         yield Event(
             "check_failed",
-            f"{table} has checks and is not there.",
+            why,
             table=table,
+            owners=tuple(dict.fromkeys(owners)),
             environment=checked.environment,
             run=checked.run,
         )
@@ -51,13 +57,10 @@ def _news(checked: Checked) -> Iterator[_News]:
             yield _News(one.table, one.check.name, said.failed, one.owner, said.message, one.stops)
     for rule in checked.rules:
         if rule.gated:
-            message = f"{rule.failed:,} of {rule.rows:,} rows break it, more than {rule.gate}"
-            yield _News(rule.table, rule.rule, rule.failed, rule.owner, message, True)
-
+            yield _News(rule.table, rule.rule, rule.failed, rule.owner, rule.told, True)
     for gate in checked.gates:
         if gate.gated:
-            message = f"{gate.failed:,} of {gate.rows:,} rows break a rule, more than {gate.gate}"
-            yield _News(gate.table, "gate", gate.failed, gate.owner, message, True)
+            yield _News(gate.table, "gate", gate.failed, gate.owner, gate.told, True)
 
 
 def _event(checked: Checked, some: list[_News]) -> Event:

@@ -6,6 +6,7 @@ What cannot be evaluated is told of the check that it concerns, and hides no oth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from deltacheck.delta.failures import EngineFailure, Failure, failure_of
 from deltacheck.delta.table import table_problem
 from deltacheck.delta.warehouse import register
+from deltacheck.errors import TableError, TableNotFoundError
 from deltacheck.names import TableName
 from deltacheck.quality.figures import Figures
 from deltacheck.quality.scan import MOST_GROUPS, Query, Wanted, figures, queries
@@ -41,19 +43,18 @@ def gather(
 
     Args:
         others: Tables that it is held against.
-
-    Raises:
-        TableError: The table, or one that it is compared with, cannot be read at all.
     """
     for other in others:
-        # A local warehouse's table may be one that nobody has asked for in this process.
-        register(session, None, other)
+        # A local warehouse's table may be one that nobody has asked for in this process. Where
+        # it cannot be used, that is told of the check which reads it.
+        with suppress(TableError, *EngineFailure):
+            register(session, None, other)
     answers: list[tuple[Query, list[tuple[object, ...]]]] = []
     problems: dict[str, str] = {}
     waiting = list(queries(parts))
     while waiting:
         query = waiting.pop(0)
-        found = _run(session, table, query)
+        found = _run(session, query)
         if isinstance(found, Failure) and len(query.names) > 1:
             # One of them is at fault: each by itself.
             waiting += [
@@ -74,16 +75,11 @@ def gather(
     return Gathered(answered, problems)
 
 
-def _run(
-    session: SparkSession, table: TableName, query: Query
-) -> list[tuple[object, ...]] | Failure:
+def _run(session: SparkSession, query: Query) -> list[tuple[object, ...]] | Failure:
     try:
         return [tuple(row) for row in session.sql(query.sql).collect()]
     except EngineFailure as error:
-        failure = failure_of(error)
-        if failure.condition is None:
-            raise table_problem(error, table) from None
-        return failure
+        return failure_of(error)
 
 
 def _told(failure: Failure) -> str:
@@ -98,4 +94,14 @@ def _told(failure: Failure) -> str:
         None,
     )
     subject = "" if what is None else f" ({what})"
-    return f"it cannot be evaluated: Spark says {failure.condition}{subject}"
+    return f"it cannot be evaluated: Spark says {failure.condition or failure.kind}{subject}"
+
+
+def problem_of(error: Exception, table: TableName) -> str:
+    """Why a table could not be looked at, in a sentence.
+
+    Args:
+        error: A ``TableError``, or what Spark raised.
+    """
+    known = error if isinstance(error, TableError) else table_problem(error, table)
+    return f"There is no table {table}." if isinstance(known, TableNotFoundError) else known.message

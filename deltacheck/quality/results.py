@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
+from deltacheck.quality.words import rows
 from deltacheck.rules.checks import OnFailure, TableCheck
 from deltacheck.rules.selection import EVERYTHING, Selection
 
@@ -99,6 +101,11 @@ class RuleCount:
     note: str = ""
     owner: str = ""
 
+    @property
+    def told(self) -> str:
+        """How many rows break it, or why nobody knows, and whether a gate does not hold."""
+        return _broken(self, "it")
+
 
 @dataclass(frozen=True)
 class TableGate:
@@ -106,6 +113,7 @@ class TableGate:
 
     Attributes:
         gated: Whether they are more than it allows: an upgrade would stop.
+        note: Why they could not be counted; then it does not hold.
     """
 
     table: str
@@ -113,7 +121,21 @@ class TableGate:
     failed: int
     gate: str
     gated: bool
+    note: str = ""
     owner: str = ""
+
+    @property
+    def told(self) -> str:
+        """How many rows break a rule, or why nobody knows, and whether the gate does not hold."""
+        return _broken(self, "a rule")
+
+
+def _broken(counted: RuleCount | TableGate, what: str) -> str:
+    if counted.note:
+        unknown = f"; so the gate {counted.gate} does not hold" if counted.gated else ""
+        return f"{counted.note.rstrip('.')}{unknown}"
+    more = f", more than the gate {counted.gate}" if counted.gated else ""
+    return f"{counted.failed:,} of {rows(counted.rows)} break {what}{more}"
 
 
 @dataclass(frozen=True)
@@ -124,6 +146,7 @@ class Checked:
         run: Its id, as in the log.
         at: When it began (UTC).
         missing: Tables that have checks and are not there.
+        problems: Table to why it could not be looked at.
         keys: Where the keys are for which checks failed; None: nobody asked, or there are none.
     """
 
@@ -136,12 +159,13 @@ class Checked:
     selection: Selection = field(default=EVERYTHING)
     gates: tuple[TableGate, ...] = ()
     keys: str | None = None
+    problems: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
-        """Whether a check failed that is not only to warn, or more rows break rules than a
-        gate allows."""
-        return bool(self.missing) or any(
+        """Whether a check failed that is not only to warn, more rows break rules than a gate
+        allows, or something could not be looked at."""
+        return bool(self.missing or self.problems) or any(
             [
                 one.state == "failed" and one.check.on_failure is OnFailure.FAIL
                 for one in self.checks

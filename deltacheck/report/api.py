@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 from glob import escape
 from pathlib import Path
 
@@ -13,8 +14,7 @@ from pyspark.sql import SparkSession
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.log import quiet_query_loggers
-from deltacheck.delta.table import table_problem
-from deltacheck.errors import TableError, TableNotFoundError, UsageError
+from deltacheck.errors import TableError, UsageError
 from deltacheck.ledger.journal import now, read_journal
 from deltacheck.ledger.quality_log import (
     BATCH,
@@ -28,6 +28,7 @@ from deltacheck.ledger.quality_log import (
 from deltacheck.migrate.api import Given, read_project
 from deltacheck.migrate.status import RuleStatus, read_status
 from deltacheck.names import TableName
+from deltacheck.quality.gather import problem_of
 from deltacheck.quality.passes import unlogged
 from deltacheck.quarantine.holding import Desk, Progress, Selection, desk, holding
 from deltacheck.quarantine.listing import Held, count_held
@@ -93,7 +94,8 @@ def _read(on: Desk, given: Given, days: int) -> Report:
     at = now()
     names = sorted({*given.rules, *state_after(given.history.revisions)}, key=str)
     rules, problems = _rules(on, given, names)
-    logged = read_log(on.session, given.environment)
+    # What a write told of itself is a little older than what the history tells of it.
+    logged = read_log(on.session, given.environment, at - timedelta(days=days + 1))
     harvest: list[Line] = []
     held: list[Held] = []
     for name in names:
@@ -103,7 +105,7 @@ def _read(on: Desk, given: Given, days: int) -> Report:
             held += count_held(holding(on, name), Selection())
             harvest += unlogged(on.session, given.environment, declared, base)
         except (TableError, *EngineFailure) as error:
-            problems.setdefault(str(name), _problem(error, name))
+            problems.setdefault(str(name), problem_of(error, name))
     _keep(on, given, harvest)
     return report_of(
         given.environment.name,
@@ -147,14 +149,8 @@ def _rules(
         try:
             found += read_status(*known, Declared(tables=(escape(str(name)),))).rules
         except (TableError, *EngineFailure) as error:
-            problems[str(name)] = _problem(error, name)
+            problems[str(name)] = problem_of(error, name)
     return found, problems
-
-
-def _problem(error: Exception, name: TableName) -> str:
-    if isinstance(error, TableNotFoundError):
-        return f"There is no table {name}."
-    return error.message if isinstance(error, TableError) else table_problem(error, name).message
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 
 from tests.cli.projects import command
@@ -83,6 +85,22 @@ def test_a_table_that_is_missing_fails(session: SparkSession, shop: Shop) -> Non
     assert f"{shop.orders}: there is no such table" in ran.words
 
 
+def test_a_table_that_cannot_be_looked_at_is_printed_and_fails(
+    session: SparkSession, shop: Shop, warehouse: Path
+) -> None:
+    """A bug of all or nothing: it was an error of the whole run, with nothing logged."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 9")
+    for file in (warehouse / shop.database / "orders" / "_delta_log").glob("*0.json"):
+        file.write_text("no JSON")
+
+    ran = command("check")
+
+    assert ran.code == 4
+    assert f"{shop.orders} cannot be read: Spark says " in ran.words
+    assert list(command("check", "--json").json["problems"]) == [shop.orders]
+
+
 def test_a_gate_that_does_not_hold_is_printed_with_its_figures(
     session: SparkSession, shop: Shop
 ) -> None:
@@ -94,7 +112,7 @@ def test_a_gate_that_does_not_hold_is_printed_with_its_figures(
     assert ran.code == 4
     assert f"{shop.orders}: 1 of 3 rows break a rule, more than the gate 1/4" in ran.words
     assert command("check", "--json").json["gates"] == [
-        {"table": shop.orders, "rows": 3, "failed": 1, "gate": "1/4", "gated": True}
+        {"table": shop.orders, "rows": 3, "failed": 1, "gate": "1/4", "gated": True, "note": ""}
     ]
 
     refused = command("check", "--keys", "not a table")

@@ -13,7 +13,7 @@ import deltacheck
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import history, latest_version
 from deltacheck.errors import LedgerError, NotDeltaError
-from deltacheck.ledger.quality_log import append_lines
+from deltacheck.ledger.quality_log import CHECK, append_lines
 from deltacheck.names import TableName
 from deltacheck.quality.events import events_of
 from deltacheck.quality.scan import MOST_GROUPS
@@ -260,6 +260,7 @@ def test_rules_that_delta_does_not_enforce_are_counted_beside_the_checks(yard: Y
         "amount_positive": ("rule", "failed", 2, "quarantine"),
         "amount_here": ("rule", "failed", 1, "quarantine"),
         "amount_small": ("rule", "failed", 2, "warn"),
+        "gate of amount_small": ("check", "failed", 2, "fail"),
     }
 
 
@@ -459,7 +460,7 @@ def test_a_table_gate_is_held_against_the_rows_that_an_upgrade_would_move(yard: 
     assert found.failed
     (event,) = events_of(found)
     assert (event.kind, event.owners) == ("check_failed", ("sales",))
-    assert "2 of 4 rows break a rule, more than 1/3" in event.message
+    assert "2 of 4 rows break a rule, more than the gate 1/3" in event.message
 
 
 def test_columns_may_have_any_name(yard: Yard) -> None:
@@ -514,3 +515,125 @@ def test_a_weekly_trend_looks_at_the_same_weekday_alone(yard: Yard) -> None:
     assert (on_monday.state, on_tuesday.state) == ("passed", "failed")
     assert "the median of 5 earlier weeks is 10" in on_monday.outcome.message
     assert "the median of 5 earlier weeks is 99" in on_tuesday.outcome.message
+
+
+def test_a_gate_that_cannot_be_judged_does_not_hold(yard: Yard) -> None:
+    """A bug of zeros: a rule that nobody could count was broken by 0 of 0 rows."""
+    yard.table("id INT", "(1)")
+    yard.declare(rules="gone: {check: amount > 0, gate: 5%}", head="gate: 5%")
+
+    found = yard.run()
+
+    assert ([one.gated for one in found.rules], [one.gated for one in found.gates]) == (
+        [True],
+        [True],
+    )
+    assert found.failed
+    (event,) = events_of(found)
+    assert "UNRESOLVED_COLUMN" in event.message
+    assert "so the gate 5% does not hold" in event.message
+
+
+def test_a_gate_is_logged_as_a_check_is(yard: Yard) -> None:
+    """A bug of silence: what made a run fail was not in the log; nor was what cleared it."""
+    yard.table("amount INT", "(5)", "(-1)")
+    rules = "amount_ok: {{check: amount > {0}}}, small: {{check: amount < 9, gate: 0}}"
+    yard.declare(rules=rules.format(0), head="gate: 1/3")
+    yard.run()
+    yard.declare(rules=rules.format(-2), head="gate: 1/3")
+    yard.run()
+
+    logged = [(one.rule, one.state, one.message) for one in yard.log() if one.kind == CHECK]
+    assert sorted(logged) == [
+        ("gate of small", "passed", "0 of 2 rows break it"),
+        ("gate of small", "passed", "0 of 2 rows break it"),
+        ("gate of the table", "failed", "1 of 2 rows break a rule, more than the gate 1/3"),
+        ("gate of the table", "passed", "0 of 2 rows break a rule"),
+    ]
+
+
+def test_a_table_that_cannot_be_looked_at_is_logged_as_failed_and_hides_no_other(
+    yard: Yard,
+) -> None:
+    """A bug of all or nothing: one lost log, or one missing table, and no table was checked."""
+    full = yard.table("id INT", "(1)")
+    yard.table("id INT", "(1)", name="other")
+    yard.declare("some: {row_count: {min: 1}}", rules="r: {check: id > 0, gate: 0}")
+    yard.declare("some: {row_count: {min: 1}}", name="other")
+    yard.declare("some: {row_count: {min: 1}}", name="nowhere")
+    assert yard.environment.warehouse is not None
+    lost = yard.environment.warehouse / yard.database / "orders" / "_delta_log"
+    for file in lost.glob("*0.json"):
+        file.write_text("no JSON")
+
+    found = yard.run(selection=Selection())
+
+    assert {one.table: one.state for one in found.checks} == {
+        full: "failed",
+        f"{yard.database}.other": "passed",
+        f"{yard.database}.nowhere": "failed",
+    }
+    assert (list(found.problems), found.failed) == ([full], True)
+    assert found.missing == (f"{yard.database}.nowhere",)
+    events = {event.table: event.message for event in events_of(found)}
+    assert events[full].startswith(f"{full} cannot be read: Spark says ")
+    logged = {(one.table, one.rule): one.state for one in yard.log()}
+    assert logged == {
+        (full, "some"): "failed",
+        (full, "r"): "failed",
+        (full, "gate of r"): "failed",
+        (f"{yard.database}.other", "some"): "passed",
+        (f"{yard.database}.nowhere", "some"): "failed",
+    }
+
+
+def test_a_quarantine_that_is_none_fails_its_check_alone(yard: Yard) -> None:
+    """A bug of all or nothing: its name is taken, and no other check of any table was run."""
+    yard.table("id INT", "(1)")
+    yard.table("id INT", name="orders_quarantine")
+    yard.declare("few: {quarantine: {rows: 1}}", "some: {row_count: {min: 1}}")
+
+    found = yard.results()
+
+    assert {name: one.state for name, one in found.items()} == {"few": "failed", "some": "passed"}
+    assert "is not a quarantine table" in found["few"].outcome.message
+
+
+def test_files_that_are_lost_fail_the_checks_that_read_them(yard: Yard) -> None:
+    """A bug of all or nothing: no condition of Spark's names it, and the run was stopped."""
+    yard.table("id INT", "(1)")
+    yard.table("id INT", "(1)", name="parents")
+    yard.declare(
+        "known: {references: {columns: id, table: @parents}}",
+        "meant: {references: {columns: id, table: @plain}}",
+        "some: {row_count: {min: 1}}",
+    )
+    assert yard.environment.warehouse is not None
+    folder = yard.environment.warehouse / yard.database
+    yard.session.sql("SELECT 1 AS id").write.parquet(str(folder / "plain"))
+    for file in (folder / "parents").glob("*.parquet"):
+        file.unlink()
+
+    assert yard.states() == {"known": "failed", "meant": "failed", "some": "passed"}
+
+
+def test_a_group_that_is_gone_has_a_sum_of_nothing(yard: Yard) -> None:
+    """A bug of omission: a region without rows was not looked at, and its trend passed."""
+    full = yard.table("region STRING, amount INT", "('EU', 5)", "('US', 7)")
+    yard.declare("usual: {trend: {measure: sum(amount)}, by: region, show_groups: true}")
+    first = datetime(2026, 3, 1, 6, tzinfo=timezone.utc)
+    yard.run(first)
+    logged = [line for line in yard.log() if line.group is not None]
+    earlier = [
+        replace(line, at=first + timedelta(days=number))
+        for line in logged
+        for number in range(1, 6)
+    ]
+    append_lines(yard.session, yard.environment, earlier, Tag())
+    yard.session.sql(f"DELETE FROM {full} WHERE region = 'US'")
+
+    message = yard.results(first + timedelta(days=6))["usual"].outcome.message
+
+    assert message.startswith(
+        "1 of 2 groups by region fail: a group that is gone: sum(amount) is 0"
+    )
