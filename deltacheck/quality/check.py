@@ -103,7 +103,7 @@ class Asked:
         """The rules that the table's gate is for: those that an upgrade has still to add."""
         if self.declared.gate is None:
             return ()
-        return tuple(rule for rule in self.watched if rule.enforced)
+        return tuple(rule for rule in self.watched if rule.enforced and rule.gate is None)
 
     def unseen(self, problem: str) -> Gathered:
         """What is found where nothing could be looked at."""
