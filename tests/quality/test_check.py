@@ -520,14 +520,14 @@ def test_a_weekly_trend_looks_at_the_same_weekday_alone(yard: Yard) -> None:
 def test_a_gate_that_cannot_be_judged_does_not_hold(yard: Yard) -> None:
     """A bug of zeros: a rule that nobody could count was broken by 0 of 0 rows."""
     yard.table("id INT", "(1)")
-    yard.declare(rules="gone: {check: amount > 0, gate: 5%}", head="gate: 5%")
+    rules = "gone: {check: amount > 0, gate: 5%}, lost: {check: amount > 1}"
+    yard.declare(rules=rules, head="gate: 5%")
 
     found = yard.run()
 
-    assert ([one.gated for one in found.rules], [one.gated for one in found.gates]) == (
-        [True],
-        [True],
-    )
+    # The table's gate is for the rules that have none of their own.
+    assert [one.gated for one in found.rules] == [True, False]
+    assert [one.gated for one in found.gates] == [True]
     assert found.failed
     (event,) = events_of(found)
     assert "UNRESOLVED_COLUMN" in event.message
