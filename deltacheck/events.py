@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Literal, get_args
+
+from deltacheck.errors import ViolationError
 
 log = logging.getLogger("deltacheck")
 
@@ -118,6 +121,39 @@ def emit(event: Event, notify: Notify | None = None) -> None:
             _run(notify.command, event)
     for handler in tuple(_handlers):
         handler(event)
+
+
+@contextmanager
+def stops_told(
+    notify: Notify | None,
+    owners: Callable[[ViolationError], tuple[str, ...]],
+    *,
+    environment: str | None,
+    batch: str | None = None,
+    job: str | None = None,
+) -> Iterator[None]:
+    """Tell of a gate, a rule or a check that stops what is done here, and let it.
+
+    Args:
+        notify: What the project says of events.
+        owners: Who answers for what stops it.
+        environment, batch, job: As in the event.
+    """
+    try:
+        yield
+    except ViolationError as stop:
+        event = Event(
+            "stopped",
+            stop.message,
+            table=stop.table,
+            rules={} if stop.rule is None else {stop.rule: stop.violators},
+            owners=owners(stop),
+            environment=environment,
+            batch=batch,
+            job=job,
+        )
+        emit(event, notify)
+        raise
 
 
 def _run(command: tuple[str, ...], event: Event) -> None:

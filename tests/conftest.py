@@ -16,10 +16,12 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+import deltacheck
 from deltacheck.config import Environment
 from deltacheck.delta.cache import VARIABLE as CACHE_VARIABLE
 from deltacheck.delta.cache import cache_folder
 from deltacheck.delta.session import open_session
+from deltacheck.events import Event
 from tests.harness.connect_server import LONG_LIVED, ConnectServer, connect_server
 
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
@@ -155,3 +157,12 @@ def environment(request: pytest.FixtureRequest, database: str) -> Environment:
         return Environment("connect", spark=server.url, schema=ledger)
     local: Environment = request.getfixturevalue("local_environment")
     return Environment("local", warehouse=local.warehouse, schema=ledger, conf=local.conf)
+
+
+@pytest.fixture
+def seen() -> Iterator[list[Event]]:
+    """The events that a handler has been called with."""
+    found: list[Event] = []
+    deltacheck.on_event(found.append)
+    yield found
+    deltacheck.off_event(found.append)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,15 +22,6 @@ EVENT = Event(
     owners=("finance",),
     batch="monday",
 )
-
-
-@pytest.fixture
-def seen() -> Iterator[list[Event]]:
-    """The events that a handler has been called with."""
-    found: list[Event] = []
-    deltacheck.on_event(found.append)
-    yield found
-    deltacheck.off_event(found.append)
 
 
 def project(folder: Path, notify: str) -> Notify | None:

@@ -6,7 +6,7 @@ Only reads. Raises our own errors for what is missing, a view, or not Delta.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -60,6 +60,11 @@ class Definition:
     def not_null(self) -> frozenset[tuple[str, ...]]:
         """The paths of the columns that the schema declares NOT NULL."""
         return required_columns(self.schema)
+
+    def requires(self, path: Sequence[str]) -> bool:
+        """Whether the schema declares a column NOT NULL, by its path in any case."""
+        wanted = tuple(part.lower() for part in path)
+        return any(tuple(part.lower() for part in column) == wanted for column in self.not_null)
 
     def constraint(self, name: str) -> str | None:
         """The stored expression of a CHECK, by its name in any case, or None."""

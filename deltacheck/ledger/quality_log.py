@@ -6,7 +6,9 @@ only where a check's declaration lets its groups be named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,9 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Statement, Tag, commit
+from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import read_properties
-from deltacheck.errors import TableNotFoundError
+from deltacheck.errors import DeltacheckError, TableNotFoundError
 from deltacheck.ledger.tables import (
     check_format,
     compact,
@@ -24,8 +27,11 @@ from deltacheck.ledger.tables import (
     frame_of,
     read_rows,
     schema_of,
+    sql_time,
 )
 from deltacheck.names import TableName, literal, split_path
+
+_warnings = logging.getLogger("deltacheck")
 
 RULE, CHECK, BATCH, HARVEST = "rule", "check", "batch", "harvest"
 """What a line is about: a rule's rows, a check of a table, a batch as a whole; or that a table's
@@ -162,7 +168,7 @@ def read_log(
         return ()
     log = session.table(log_name(environment).sql)
     if since is not None:
-        log = log.where(f"at >= timestamp_micros({int(since.timestamp() * 1_000_000)})")
+        log = log.where(f"at >= {sql_time(since)}")
     rows = read_rows(log, SCHEMA)
     return tuple(sorted((Line(**values) for values in rows), key=lambda line: line.at))
 
@@ -191,7 +197,7 @@ def read_figures(
         "lower(rule), expression, `group` ORDER BY at DESC) AS back "
         f"FROM {log_name(environment).sql} WHERE figure IS NOT NULL AND source = 'check' "
         f"AND environment = {literal(environment.name)} AND ({meant})"
-    ).where(f"back <= {runs} OR at >= timestamp_micros({int(since.timestamp() * 1_000_000)})")
+    ).where(f"back <= {runs} OR at >= {sql_time(since)}")
     found: dict[tuple[str, str, str], list[Figure]] = {}
     for values in read_rows(rows, rows.schema):
         key = (values["t"], values["r"], values["e"])
@@ -234,7 +240,7 @@ def told_by_writers(
     rows = session.sql(
         f"SELECT run FROM {log_name(environment).sql} WHERE kind = {literal(BATCH)} AND {_DIRECT} "
         f"AND environment = {literal(environment.name)} "
-        f"AND at >= timestamp_micros({int(since.timestamp() * 1_000_000)})"
+        f"AND at >= {sql_time(since)}"
     )
     return frozenset(row["run"] for row in rows.collect())
 
@@ -259,6 +265,22 @@ def append_lines(
     commit(session, name, frame_of(session, lines, SCHEMA), tag=tag, tries=_APPEND_TRIES)
 
 
+@contextmanager
+def warned_where_unlogged(environment: Environment, subject: object, what: str) -> Iterator[None]:
+    """Warn where the log cannot be read or written, and let nothing else suffer from it.
+
+    Args:
+        subject: What it was about: a table, an environment.
+        what: What is then not in the log.
+    """
+    try:
+        yield
+    except (DeltacheckError, *EngineFailure) as error:
+        why = error.code if isinstance(error, DeltacheckError) else failure_of(error).kind
+        place = log_name(environment)
+        _warnings.warning("%s: %s could not be logged in %s (%s)", subject, what, place, why)
+
+
 def trim_log(session: SparkSession, environment: Environment, before: datetime, tag: Tag) -> int:
     """Delete lines that are older, and put small files together.
 
@@ -277,7 +299,7 @@ def trim_log(session: SparkSession, environment: Environment, before: datetime, 
     if not log_exists(session, environment):
         return 0
     name = log_name(environment)
-    older = f"at < timestamp_micros({int(before.timestamp() * 1_000_000)})"
+    older = f"at < {sql_time(before)}"
     marks = session.sql(
         f"SELECT environment, table_id, max(version) AS version FROM {name.sql} "
         f"WHERE kind = {literal(HARVEST)} GROUP BY environment, table_id"

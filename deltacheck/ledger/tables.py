@@ -78,6 +78,11 @@ def read_rows(rows: DataFrame, schema: StructType) -> Iterator[dict[str, Any]]:
         yield {key: _time(value) if key in times else value for key, value in values.items()}
 
 
+def sql_time(at: datetime) -> str:
+    """SQL for a moment, whatever the zones of session and machine."""
+    return f"timestamp_micros({int(at.timestamp() * 1_000_000)})"
+
+
 def _time(micros: int | None) -> datetime | None:
     if micros is None:
         return None

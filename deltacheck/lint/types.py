@@ -12,21 +12,12 @@ from deltacheck.lint.expressions import COMPARISONS
 from deltacheck.lint.facts import column_key, path_of
 from deltacheck.lint.finding import Remark
 from deltacheck.lint.subjects import Constraint, code, shown
+from deltacheck.rules.words import OTHER_TYPE_NAMES
 
 _WHOLE = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3}
 _NUMBERS = (*_WHOLE, "decimal", "float", "double")
 _TIMES = {"date": 0, "timestamp_ntz": 1, "timestamp": 2}
 _TEXTS = ("string", "char", "varchar")
-_OTHER_NAMES = {
-    "byte": "tinyint",
-    "dec": "decimal",
-    "integer": "int",
-    "long": "bigint",
-    "numeric": "decimal",
-    "real": "float",
-    "short": "smallint",
-    "timestamp_ltz": "timestamp",
-}
 
 
 @dataclass(frozen=True)
@@ -116,7 +107,7 @@ def _number(text: str) -> Literal | None:
 def _name(kind: str) -> str:
     """A type without its precision, by one of its names."""
     bare = kind.partition("(")[0].strip().lower()
-    return _OTHER_NAMES.get(bare, bare)
+    return OTHER_TYPE_NAMES.get(bare, bare)
 
 
 def converts(column: str, literal: Literal) -> bool:

@@ -33,7 +33,7 @@ from deltacheck.migrate.telling import announce, stops_told
 from deltacheck.names import TableName
 from deltacheck.revisions.files import load_history
 from deltacheck.revisions.graph import History
-from deltacheck.rules.files import read_rules
+from deltacheck.rules.files import project_rules
 from deltacheck.rules.model import RuleSet
 from deltacheck.rules.selection import EVERYTHING, Selection
 
@@ -59,8 +59,7 @@ def read_project(project: Path | str = ".", env: str | None = None) -> Given:
     found = load_project(project)
     environment = found.environment(env)
     history = load_history(found.versions)
-    rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
-    return Given(found, environment, history, rules)
+    return Given(found, environment, history, project_rules(found))
 
 
 def session(env: str | None = None, *, project: Path | str = ".") -> SparkSession:

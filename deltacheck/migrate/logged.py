@@ -6,23 +6,19 @@ is told by a warning.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from deltacheck.delta.commit import Tag
-from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.errors import DeltacheckError, TableNotFoundError, ViolationError
-from deltacheck.ledger.quality_log import RULE, Line, append_lines, log_name
+from deltacheck.errors import TableNotFoundError, ViolationError
+from deltacheck.ledger.quality_log import RULE, Line, append_lines, warned_where_unlogged
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.run import Scene
 from deltacheck.names import TableName
 from deltacheck.quality.passes import unlogged
 from deltacheck.rules.model import TableRules
-
-log = logging.getLogger("deltacheck")
 
 SOURCE = "upgrade"
 """What the log calls a run of migrations."""
@@ -100,15 +96,6 @@ def _append(scene: Scene, lines: Sequence[Line], run: str | None) -> None:
     append_lines(scene.session, scene.environment, lines, Tag(run=run, step=SOURCE))
 
 
-@contextmanager
-def _warning(scene: Scene) -> Iterator[None]:
-    try:
-        yield
-    except (DeltacheckError, *EngineFailure) as error:
-        why = error.code if isinstance(error, DeltacheckError) else failure_of(error).kind
-        log.warning(
-            "%s: what the run found could not be logged in %s (%s)",
-            scene.environment.name,
-            log_name(scene.environment),
-            why,
-        )
+def _warning(scene: Scene) -> AbstractContextManager[None]:
+    environment = scene.environment
+    return warned_where_unlogged(environment, environment.name, "what the run found")

@@ -131,9 +131,7 @@ def is_enforced(table: Definition, wanted: AddConstraint) -> bool:
 def by_schema(table: Definition, wanted: AddConstraint) -> bool:
     """Whether the table's schema holds a NOT NULL."""
     path = column_path(wanted)
-    return path is not None and path in {
-        tuple(part.lower() for part in column) for column in table.not_null
-    }
+    return path is not None and table.requires(path)
 
 
 def column_path(added: AddConstraint) -> tuple[str, ...] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
+from deltacheck import events
 from deltacheck.errors import ViolationError
 from deltacheck.events import Event, Notify, emit
 from deltacheck.migrate.results import RunResult
@@ -45,22 +46,15 @@ def announce(result: RunResult, rules: RuleSet, notify: Notify | None) -> None:
     emit(event, notify)
 
 
-@contextmanager
-def stops_told(environment: str, rules: RuleSet, notify: Notify | None) -> Iterator[None]:
+def stops_told(
+    environment: str, rules: RuleSet, notify: Notify | None
+) -> AbstractContextManager[None]:
     """Tell of a gate or a rule that stops a run, and let it."""
-    try:
-        yield
-    except ViolationError as stop:
-        event = Event(
-            "stopped",
-            stop.message,
-            table=stop.table,
-            rules={} if stop.rule is None else {stop.rule: stop.violators},
-            owners=_owners(rules, [(stop.table, stop.rule or "")] if stop.table else []),
-            environment=environment,
-        )
-        emit(event, notify)
-        raise
+
+    def owners(stop: ViolationError) -> tuple[str, ...]:
+        return _owners(rules, [(stop.table, stop.rule or "")] if stop.table else [])
+
+    return events.stops_told(notify, owners, environment=environment)
 
 
 def _owners(rules: RuleSet, names: Iterable[tuple[str, str]]) -> tuple[str, ...]:

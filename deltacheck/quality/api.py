@@ -21,7 +21,7 @@ from deltacheck.quality.events import events_of
 from deltacheck.quality.passes import unlogged
 from deltacheck.quality.results import Checked
 from deltacheck.quarantine.holding import Progress, desk
-from deltacheck.rules.files import read_rules
+from deltacheck.rules.files import project_rules
 from deltacheck.rules.quantities import Age
 from deltacheck.rules.selection import Selection
 
@@ -69,7 +69,7 @@ def check(
     place = None if keys is None else TableName.parse(keys)
     found = load_project(project)
     environment = found.environment(env)
-    rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
+    rules = project_rules(found)
     selection = Selection(tuple(tables), tuple(tags), tuple(owners))
     if tables and not any(selection.has_table(name) for name in rules):
         raise UsageError(
@@ -109,7 +109,7 @@ def quality_log(
     """
     found = load_project(project)
     environment = found.environment(env)
-    rules = read_rules(found.constraints) if found.constraints.is_dir() else {}
+    rules = project_rules(found)
     selection = Selection(tuple(tables))
     spark = open_session(environment) if session is None else session
     more: list[Line] = []

@@ -30,6 +30,7 @@ from deltacheck.rules.checks import (
     Unique,
 )
 from deltacheck.rules.model import Gate
+from deltacheck.rules.words import OTHER_TYPE_NAMES
 
 
 @dataclass(frozen=True)
@@ -153,20 +154,8 @@ def _type(text: str) -> str:
     ('decimal(10,2)', 'array<int>', 'decimal(10,0)')
     """
     bare = re.sub(r"\s+", "", text.lower())
-    spelled = re.sub(r"\b[a-z_]+\b", lambda word: _ALIASES.get(word[0], word[0]), bare)
+    spelled = re.sub(r"\b[a-z_]+\b", lambda word: OTHER_TYPE_NAMES.get(word[0], word[0]), bare)
     return re.sub(r"\bdecimal\b(?!\()", "decimal(10,0)", spelled)
-
-
-_ALIASES = {
-    "byte": "tinyint",
-    "dec": "decimal",
-    "integer": "int",
-    "long": "bigint",
-    "numeric": "decimal",
-    "real": "float",
-    "short": "smallint",
-    "timestamp_ltz": "timestamp",
-}
 
 
 def _limited(most: Gate, what: str, found: Figures) -> Outcome:

@@ -258,10 +258,9 @@ def _asked(on: Desk, declared: TableRules, selection: Selection) -> Asked:
 
 def _enforces(table: Definition, rule: Rule) -> bool:
     """Whether Delta refuses violators of a rule on this table, under whatever name."""
-    if rule.kind is Kind.NOT_NULL and rule.column is not None:
-        path = tuple(part.lower() for part in split_path(rule.column))
-        if path in {tuple(part.lower() for part in column) for column in table.not_null}:
-            return True
+    column = rule.column if rule.kind is Kind.NOT_NULL else None
+    if column is not None and table.requires(split_path(column)):
+        return True
     return any(same_rule(text, rule.expression) for text in table.constraints.values())
 
 
@@ -332,9 +331,7 @@ def _held(on: Desk, table: TableName) -> Held:
 def _count(asked: Asked, rule: Rule, found: Gathered) -> RuleCount:
     problem = found.problems.get(rule.name, "")
     state: Literal["warn", "pending"] = "pending" if rule.enforced else "warn"
-    figures = {} if problem else found.figures[rule.name]
-    rows = sum(one.rows for one in figures.values())
-    failed = sum(one.failed for one in figures.values())
+    rows, failed = _sums(found, rule.name)
     return RuleCount(
         table=str(asked.name),
         rule=rule.name,
@@ -351,14 +348,19 @@ def _count(asked: Asked, rule: Rule, found: Gathered) -> RuleCount:
     )
 
 
+def _sums(found: Gathered, name: str) -> tuple[int, int]:
+    """Rows looked at under a name, and those that failed; none where nobody could look."""
+    figures = {} if name in found.problems else found.figures[name]
+    parts = figures.values()
+    return sum(one.rows for one in parts), sum(one.failed for one in parts)
+
+
 def _gate(asked: Asked, found: Gathered) -> TableGate | None:
     gate = asked.declared.gate
     if gate is None or not asked.gated:
         return None
     problem = found.problems.get(ANY, "")
-    figures = {} if problem else found.figures[ANY]
-    rows = sum(one.rows for one in figures.values())
-    failed = sum(one.failed for one in figures.values())
+    rows, failed = _sums(found, ANY)
     return TableGate(
         table=str(asked.name),
         rows=rows,
@@ -386,22 +388,17 @@ def _line(
     group: str | None = None,
     name: str | None = None,
 ) -> Line:
-    return replace(
+    line = replace(
         base,
         rule=result.check.name,
         expression=result.expression,
         action=result.check.on_failure.value,
-        state=outcome.state,
-        rows=outcome.rows,
-        passed=outcome.rows - outcome.failed,
-        failed=outcome.failed,
-        figure=None if outcome.figure is None else float(outcome.figure),
         group=group,
         group_name=name,
         version=asked.version,
-        message=outcome.message,
         owner=result.owner or None,
     )
+    return outcome.told_in(line)
 
 
 def _line_of_rule(counted: RuleCount, asked: Asked, base: Line) -> Line:

@@ -18,7 +18,7 @@ from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import at_version, read_definition
 from deltacheck.errors import LedgerError, TableNotFoundError
-from deltacheck.ledger.tables import check_format, create_table, schema_of
+from deltacheck.ledger.tables import check_format, create_table, schema_of, sql_time
 from deltacheck.names import TableName, literal
 from deltacheck.quality.scan import failing_keys
 from deltacheck.rules.checks import TableCheck
@@ -121,7 +121,7 @@ def write_keys(
     if not found:
         return False
     about = [
-        f"timestamp_micros({int(at.timestamp() * 1_000_000)}) AS at",
+        f"{sql_time(at)} AS at",
         f"{literal(environment.name)} AS environment",
         f"{literal(run)} AS run",
     ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
+from deltacheck.ledger.quality_log import Line
 from deltacheck.quality.words import rows
 from deltacheck.rules.checks import OnFailure, TableCheck
 from deltacheck.rules.selection import EVERYTHING, Selection
@@ -33,6 +34,18 @@ class Outcome:
     rows: int
     failed: int = 0
     figure: Fraction | None = None
+
+    def told_in(self, line: Line) -> Line:
+        """A line of the log with what the test says."""
+        return replace(
+            line,
+            state=self.state,
+            rows=self.rows,
+            passed=self.rows - self.failed,
+            failed=self.failed,
+            figure=None if self.figure is None else float(self.figure),
+            message=self.message,
+        )
 
 
 @dataclass(frozen=True)

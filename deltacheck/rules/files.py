@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from deltacheck.config import expand
+from deltacheck.config import Project, expand
 from deltacheck.errors import DeclarationError, IdentifierError, RuleFileError
 from deltacheck.names import TableName
 from deltacheck.rules.check_models import (
@@ -46,6 +46,15 @@ _NAMED: Mapping[object, str] = {"rules": "rule", "batch": "batch check", "checks
 """Keys under which names stand, and what has those names."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+def project_rules(project: Project) -> dict[TableName, TableRules]:
+    """The rules of a project; none where it has no ``constraints/``.
+
+    Raises:
+        RuleFileError, ExpressionError: As for ``read_rules``.
+    """
+    return read_rules(project.constraints) if project.constraints.is_dir() else {}
 
 
 def read_rules(

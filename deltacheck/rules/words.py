@@ -1,4 +1,5 @@
-"""The words that Spark's grammar gives a meaning inside an expression (``SqlBaseParser.g4``)."""
+"""The words that Spark's grammar gives a meaning inside an expression (``SqlBaseParser.g4``), and
+the names of its types."""
 
 from __future__ import annotations
 
@@ -86,3 +87,16 @@ def spelled(identifier: str) -> str:
     """
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", identifier)
     return identifier if plain and identifier.upper() not in RESERVED else quote(identifier)
+
+
+OTHER_TYPE_NAMES = {
+    "byte": "tinyint",
+    "dec": "decimal",
+    "integer": "int",
+    "long": "bigint",
+    "numeric": "decimal",
+    "real": "float",
+    "short": "smallint",
+    "timestamp_ltz": "timestamp",
+}
+"""Other names that Spark takes for its types, to those that a schema shows."""

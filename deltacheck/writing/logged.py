@@ -7,7 +7,6 @@ batch is where it belongs by then.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,17 +15,22 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from deltacheck.delta.commit import Tag
-from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.errors import CheckError, DeltacheckError, ViolationError
-from deltacheck.ledger.quality_log import BATCH, CHECK, GUARD, WRITE, Line, append_lines, log_name
+from deltacheck.errors import CheckError, ViolationError
+from deltacheck.ledger.quality_log import (
+    BATCH,
+    CHECK,
+    GUARD,
+    WRITE,
+    Line,
+    append_lines,
+    warned_where_unlogged,
+)
 from deltacheck.quality.batch import BatchResult
 from deltacheck.quality.harvest import Written, lines
 from deltacheck.quarantine import layout as own
 from deltacheck.writing.request import Request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.survey import Survey
-
-log = logging.getLogger("deltacheck")
 
 STEP = "batch"
 """What a commit to the log says of itself that tells of a batch."""
@@ -112,30 +116,17 @@ class BatchLog:
         batch = told[-1] if stop is None else replace(told[-1], message=stop.message)
         told[-1:] = [*(_of_check(one, batch) for one in checked), batch]
         tag = Tag(attempt=written.attempt, batch=written.batch, job=written.job, step=STEP)
-        try:
+        with warned_where_unlogged(ledger, self.asked.table, "what became of a batch"):
             append_lines(self.session, ledger, told, tag)
-        except (DeltacheckError, *EngineFailure) as error:
-            why = error.code if isinstance(error, DeltacheckError) else failure_of(error).kind
-            log.warning(
-                "%s: what became of a batch could not be logged in %s (%s)",
-                self.asked.table,
-                log_name(ledger),
-                why,
-            )
 
 
 def _of_check(result: BatchResult, batch: Line) -> Line:
-    check, said = result.check, result.outcome
-    return replace(
+    check = result.check
+    line = replace(
         batch,
         kind=CHECK,
         rule=check.name,
         action=check.on_failure.value,
-        state=said.state,
-        rows=said.rows,
-        passed=said.rows - said.failed,
-        failed=said.failed,
-        figure=None if said.figure is None else float(said.figure),
-        message=said.message,
         owner=check.owner or None,
     )
+    return result.outcome.told_in(line)

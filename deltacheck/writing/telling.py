@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
-from deltacheck.errors import ViolationError
+from deltacheck import events
 from deltacheck.events import Event, EventKind, emit
 from deltacheck.writing.request import Request
 from deltacheck.writing.result import WriteResult
@@ -34,25 +34,15 @@ def announce(result: WriteResult, asked: Request, known: Survey, message: str) -
         emit(event, known.notify)
 
 
-@contextmanager
-def stops_told(asked: Request, known: Survey) -> Iterator[None]:
+def stops_told(asked: Request, known: Survey) -> AbstractContextManager[None]:
     """Tell of a gate, a rule or a check that stops a batch, and let it."""
-    try:
-        yield
-    except ViolationError as stop:
-        rules = {} if stop.rule is None else {stop.rule: stop.violators}
-        event = Event(
-            "stopped",
-            stop.message,
-            table=stop.table,
-            rules=rules,
-            owners=owners(known, rules),
-            environment=known.environment,
-            batch=asked.batch_id,
-            job=asked.job,
-        )
-        emit(event, known.notify)
-        raise
+    return events.stops_told(
+        known.notify,
+        lambda stop: owners(known, () if stop.rule is None else (stop.rule,)),
+        environment=known.environment,
+        batch=asked.batch_id,
+        job=asked.job,
+    )
 
 
 def owners(known: Survey, names: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,6 @@ from deltacheck.config import Environment
 from deltacheck.errors import GateError
 from deltacheck.events import Event
 from tests.cli.projects import make_project
-
-
-@pytest.fixture
-def seen() -> Iterator[list[Event]]:
-    """The events that a handler has been called with."""
-    found: list[Event] = []
-    deltacheck.on_event(found.append)
-    yield found
-    deltacheck.off_event(found.append)
 
 
 def test_an_upgrade_tells_what_it_did_and_one_that_is_stopped_why(

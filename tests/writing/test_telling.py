@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from pyspark.sql import SparkSession
 
 import deltacheck
 from deltacheck.events import Event
 from tests.writing.batches import good, make_table, mixed, record
-
-
-@pytest.fixture
-def seen() -> Iterator[list[Event]]:
-    """The events that were told."""
-    found: list[Event] = []
-    deltacheck.on_event(found.append)
-    yield found
-    deltacheck.off_event(found.append)
 
 
 @pytest.fixture
