@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from deltacheck.delta.failures import Violation
@@ -115,7 +116,7 @@ def reach_verdict(
             of its rows; or what a rule raises that cannot be evaluated.
     """
     replaces = None if refusal is None else refusal.violation.replaces
-    pinned = judged(df, base.seen, base.rules, replaces).localCheckpoint()
+    pinned = pin(judged(df, base.seen, base.rules, replaces))
     counts = count(pinned, base.rules, outside=replaces is not None)
     rule = None if refusal is None else named_rule(refusal.violation, base)
     if refusal is not None and _is_fault(refusal, base, counts):
@@ -146,7 +147,7 @@ def judge_source(
             where there is no row that could be quarantined.
     """
     replaces = refusal.violation.replaces
-    pinned = judged(df, base.seen, base.rules, replaces).localCheckpoint()
+    pinned = pin(judged(df, base.seen, base.rules, replaces))
     counts = count(pinned, base.rules, outside=replaces is not None)
     untold = not refusal.violation.certain and not counts.bad
     if not counts.rows or counts.outside or untold:
@@ -159,8 +160,17 @@ def judge_source(
     return Verdict(base, pinned, counts, "batch" if too_many else "rows", rule)
 
 
+def pin(rows: DataFrame) -> DataFrame:
+    """Rows that the first action on them computes, once and for all.
+
+    What is lost of them afterwards is an error, where a cache would compute it anew
+    (`RDD.localCheckpoint`). On disk, since in memory they crowd out the job and take longer.
+    """
+    return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+
+
 def count(pinned: DataFrame, rules: Iterable[BatchRule], *, outside: bool) -> Counts:
-    """Count the rows of a judged batch, in one pass."""
+    """Count the rows of a judged batch, in one pass, which computes them."""
     listed = list(rules)
     wanted = ["count(*)"]
     for action in (Action.FAIL, Action.QUARANTINE, Action.DROP):

@@ -15,6 +15,7 @@ from deltacheck.delta.commit import USER_METADATA
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import history, latest_version
 from deltacheck.names import TableName
+from deltacheck.writing.verdict import pin
 from tests.writing.batches import (
     batch,
     good,
@@ -212,20 +213,37 @@ class TestByRows:
         assert result.broken == {"amount_positive": 2, "status_known": 1}
         assert result.version == latest_version(any_spark, TableName.parse(table))
 
+    @pytest.mark.parametrize("shuffled", [False, True])
     def test_a_batch_that_would_be_computed_otherwise_is_evaluated_once(
-        self, spark: SparkSession, table: str
+        self, any_spark: SparkSession, table: str, shuffled: bool
     ) -> None:
-        """A row is in one place, whatever a second evaluation would say."""
-        rows = spark.sql(
-            "SELECT INT(id) AS id, INT(rand() * 100 - 50) AS amount, 'new' AS status "
-            "FROM range(200)"
+        """A row is in one place, and counted there, whatever a second evaluation would say."""
+        ranged = any_spark.range(200)
+        rows = (ranged.repartition(3, "id") if shuffled else ranged).selectExpr(
+            "INT(id) AS id", "INT(rand() * 100 - 50) AS amount", "'new' AS status"
         )
 
         result = deltacheck.write(rows, table, route="rows")
 
-        assert sorted([*ids(spark, table), *held(spark, table)]) == list(range(200))
-        assert result.written is not None
-        assert result.written + result.quarantined == 200
+        quarantined = held(any_spark, table)
+        assert sorted([*ids(any_spark, table), *quarantined]) == list(range(200))
+        assert result.written == 200 - len(quarantined)
+        assert result.broken == {"amount_positive": len(quarantined)}
+
+    @pytest.mark.parametrize("shuffled", [False, True])
+    def test_a_pinned_batch_cannot_be_computed_anew(
+        self, spark: SparkSession, shuffled: bool
+    ) -> None:
+        """Its first use cuts it off from what it was made of: if it is lost, that is an error."""
+        rows = spark.range(200).selectExpr("id", "rand() AS r")
+        pinned = pin(rows.repartition(3, "id") if shuffled else rows)
+
+        total = pinned.selectExpr("sum(r)").collect()
+
+        made_of = pinned.rdd.toDebugString()
+        assert made_of is not None
+        assert b"LocalCheckpointRDD" in made_of
+        assert pinned.selectExpr("sum(r)").collect() == total
 
     def test_with_too_many_bad_rows_the_batch_is_quarantined_whole(
         self, spark: SparkSession, table: str
