@@ -215,9 +215,10 @@ class TestByRows:
 
     @pytest.mark.parametrize("shuffled", [False, True])
     def test_a_batch_that_would_be_computed_otherwise_is_evaluated_once(
-        self, any_spark: SparkSession, table: str, shuffled: bool
+        self, any_spark: SparkSession, database: str, shuffled: bool
     ) -> None:
         """A row is in one place, and counted there, whatever a second evaluation would say."""
+        table = make_table(any_spark, f"{database}.orders")
         ranged = any_spark.range(200)
         rows = (ranged.repartition(3, "id") if shuffled else ranged).selectExpr(
             "INT(id) AS id", "INT(rand() * 100 - 50) AS amount", "'new' AS status"
