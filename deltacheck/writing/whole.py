@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,12 +12,15 @@ from deltacheck.delta.table import partition_columns
 from deltacheck.errors import CheckError, UsageError
 from deltacheck.names import literal, quote
 from deltacheck.quality.batch import BatchResult, check_batch
+from deltacheck.quality.results import Outcome
 from deltacheck.quarantine import layout as own
-from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile
+from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile, Unique
 from deltacheck.writing.deliver import is_dynamic
 from deltacheck.writing.judge import Ground
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
+
+log = logging.getLogger("deltacheck")
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Whole:
 
     results: tuple[BatchResult, ...] = ()
     quarantined_by: str | None = None
+
+
+def failures(results: Sequence[BatchResult]) -> dict[str, str]:
+    """Check to why it failed, of those that did."""
+    return {one.check.name: one.outcome.message for one in results if one.outcome.state == "failed"}
 
 
 def check_figures(asked: Request, known: Survey) -> None:
@@ -73,13 +82,74 @@ def check_whole(pinned: DataFrame, base: Ground, asked: Request, known: Survey) 
     """
     if not known.checks:
         return Whole()
+    rest = _rest(pinned.sparkSession, asked, known)
+    return _judged(pinned, _rules(base, known), asked, known, rest=rest)
+
+
+def check_source(
+    pinned: DataFrame, rules: Mapping[str, str | None], asked: Request, known: Survey
+) -> Whole:
+    """Run the checks of the pinned source of a write that is the job's own.
+
+    What becomes of its rows is not known. So a check stays unjudged, which is logged, that asks
+    which of them the table has already, or for a rule that only the result can be held against.
+
+    Args:
+        rules: Key to expression over the source, of the table's rules; None: it has none.
+
+    Raises:
+        CheckError: As for ``check_whole``.
+    """
+    judged = {key: sql for key, sql in rules.items() if sql is not None}
+    untold = {
+        check.name: why
+        for check in known.checks
+        if (why := _untold(check.test, frozenset(rules) - frozenset(judged))) is not None
+    }
+    for name, why in untold.items():
+        log.warning("%s: the check %s was not judged, %s", asked.table, name, why)
+    return _judged(pinned, judged, asked, known, rest=None, untold=untold)
+
+
+def _untold(test: BatchTest, unjudged: frozenset[str]) -> str | None:
+    """Why nobody can judge the source of a job's own write by a test; None: it can be judged."""
+    if isinstance(test, Unique) and test.in_table:
+        return "a guarded write may change rows that the table has"
+    if isinstance(test, BrokenShare):
+        lacking = sorted(unjudged if test.rule is None else unjudged & {test.rule.lower()})
+        if lacking:
+            return f"the source rows cannot be held against {', '.join(lacking)}"
+    return None
+
+
+def _judged(
+    pinned: DataFrame,
+    rules: Mapping[str, str],
+    asked: Request,
+    known: Survey,
+    *,
+    rest: Callable[[str], str] | None,
+    untold: Mapping[str, str] | None = None,
+) -> Whole:
+    """Run the checks of a pinned batch.
+
+    Args:
+        rest: From SQL of the batch to SQL of the rows that the table is to have besides.
+        untold: Check that cannot be judged to why.
+    """
+    why = untold or {}
     results = check_batch(
         pinned,
         asked.table,
-        known.checks,
-        _rules(base, known),
+        [check for check in known.checks if check.name not in why],
+        rules,
         asked.figures,
-        rest=_rest(pinned.sparkSession, asked, known),
+        rest=rest,
+    )
+    results += tuple(
+        BatchResult(check, Outcome("unjudged", why[check.name], 0))
+        for check in known.checks
+        if check.name in why
     )
     failed = [one for one in results if one.outcome.state == "failed"]
     stopping = [one for one in failed if one.check.on_failure is OnFailure.FAIL]
