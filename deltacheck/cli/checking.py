@@ -155,6 +155,7 @@ def check_document(found: Checked) -> CheckDocument:
         "failed": found.failed,
         "missing": list(found.missing),
         "problems": dict(found.problems),
+        "gaps": list(found.gaps),
         "keys": found.keys,
         "checks": [_check_document(one) for one in found.checks],
         "rules": [

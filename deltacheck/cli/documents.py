@@ -442,6 +442,7 @@ class CheckDocument(TypedDict):
     """``check``: what passed and what failed; ``missing``: tables that are not there.
 
     ``problems``: table to why it could not be looked at.
+    ``gaps``: what the log lacks, since tables' histories had been cleaned up before.
     ``gates``: of tables that have one, held against the rows that break any pending rule.
     ``keys``: the table that has the keys of failed checks, where asked for and where there are.
     """
@@ -452,6 +453,7 @@ class CheckDocument(TypedDict):
     failed: bool
     missing: list[str]
     problems: dict[str, str]
+    gaps: list[str]
     keys: str | None
     checks: list[CheckResultDocument]
     rules: list[CountedRuleDocument]
@@ -491,7 +493,8 @@ class TableReportDocument(TypedDict):
     ``violators``: rule that Delta does not enforce to the rows that break it, when they were
     last counted; ``held``: null where the quarantine could not be looked at; ``ages`` and
     ``broken`` count quarantined rows, ``broken`` by an empty name those that broke no rule;
-    ``problem``: why something of the table could not be looked at.
+    ``problem``: why something of the table could not be looked at; ``gaps``: what the log lacks of
+    it, since its history had been cleaned up before.
     """
 
     table: str
@@ -505,6 +508,7 @@ class TableReportDocument(TypedDict):
     ages: dict[str, int]
     broken: dict[str, int]
     problem: str
+    gaps: list[str]
 
 
 class LastRunDocument(TypedDict):

@@ -70,7 +70,7 @@ class Line:
         run: The run of checks, the upgrade, or the attempt at writing a batch.
         version: The table's version that was looked at, or that a batch made, where a look at
             its history was taken.
-        message: The figures in words.
+        message: The figures in words; of a harvest: which versions it came too late for.
         owner: Who answers for it.
     """
 

@@ -38,7 +38,7 @@ from deltacheck.quality.gather import Gathered, gather, problem_of
 from deltacheck.quality.groups import History, digest, judge_groups, shown_group, summed_up
 from deltacheck.quality.judge import Held, judge_quarantine
 from deltacheck.quality.keys import Fault, open_keys, write_keys
-from deltacheck.quality.passes import unlogged
+from deltacheck.quality.passes import gaps, unlogged
 from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount, TableGate
 from deltacheck.quality.scan import ALL, Wanted, other_tables, violators, wanted
 from deltacheck.quality.trend import Past
@@ -170,6 +170,7 @@ def run_checks(
         gates=tuple(table.gate for table in tables if table.gate is not None),
         missing=tuple(one.name for one in tables if one.problem == MISSING),
         problems={one.name: one.problem for one in tables if one.problem not in ("", MISSING)},
+        gaps=gaps(lines),
         selection=selection,
         keys=str(keys) if written else None,
     )

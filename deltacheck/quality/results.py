@@ -160,6 +160,8 @@ class Checked:
         at: When it began (UTC).
         missing: Tables that have checks and are not there.
         problems: Table to why it could not be looked at.
+        gaps: What the log lacks, since tables' histories had been cleaned up before anybody read
+            them; a sentence for each.
         keys: Where the keys are for which checks failed; None: nobody asked, or there are none.
     """
 
@@ -173,6 +175,7 @@ class Checked:
     gates: tuple[TableGate, ...] = ()
     keys: str | None = None
     problems: Mapping[str, str] = field(default_factory=dict)
+    gaps: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:

@@ -121,7 +121,7 @@ def _read(on: Desk, given: Given, days: int) -> Report:
 
 def _keep(on: Desk, given: Given, harvest: list[Line]) -> None:
     """Put passes into the log; whoever may not write it gets the report all the same."""
-    if all(line.kind == HARVEST for line in harvest):
+    if all(line.kind == HARVEST and line.message is None for line in harvest):
         return
     try:
         append_lines(on.session, given.environment, harvest, Tag(step=STEP))

@@ -51,6 +51,16 @@ def test_a_day_on_which_a_check_failed_is_wrong_and_says_why() -> None:
     ]
 
 
+def test_a_gate_that_stopped_an_upgrade_is_a_stop_and_no_state_of_the_table() -> None:
+    """A day that stays wrong: no later run asks that gate again under the same figures."""
+    gate = replace(checked(day(1), "gate of the table", "failed", "3 of 5 rows"), source="upgrade")
+    found = report(gate)
+
+    (only,) = found.tables[0].days
+    assert (only.verdict, only.stops, only.checks) == ("wrong", ("3 of 5 rows",), {})
+    assert found.tables[0].checks == ()
+
+
 def test_bad_rows_and_checks_that_only_warn_make_a_day_warned() -> None:
     found = report(
         batch(day(1), 10, 1),
