@@ -22,7 +22,7 @@ from deltacheck.rules.model import Action, Gate
 from deltacheck.writing.judge import OUTSIDE, BatchRule, Ground, judged
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
-from deltacheck.writing.whole import check_whole
+from deltacheck.writing.whole import Whole, check_whole
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,17 @@ def judge_source(
         return Verdict(base, pinned, counts, "batch", rule)
     too_many = asked.max_bad is not None and not asked.max_bad.allows(counts.bad, counts.rows)
     return Verdict(base, pinned, counts, "batch" if too_many else "rows", rule)
+
+
+def judge_checked(df: DataFrame, base: Ground, whole: Whole) -> Verdict:
+    """Judge the source rows of a write that a check sends to quarantine before it is tried.
+
+    Raises:
+        PySparkException, Py4JJavaError: What a rule raises that cannot be evaluated.
+    """
+    pinned = judged(df, base.seen, base.rules).localCheckpoint()
+    counts = count(pinned, base.rules, outside=False)
+    return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.results)
 
 
 def count(pinned: DataFrame, rules: Iterable[BatchRule], *, outside: bool) -> Counts:
