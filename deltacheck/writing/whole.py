@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -91,58 +91,48 @@ def check_source(
 ) -> Whole:
     """Run the checks of the pinned source of a write that is the job's own.
 
-    What becomes of its rows is not known. So a check stays unjudged, which is logged, that asks
-    which of them the table has already, or for a rule that only the result can be held against.
+    What becomes of its rows is not known, so nobody can tell which of them the table has already.
 
     Args:
-        rules: Key to expression over the source, of the table's rules; None: it has none.
+        rules: Key to expression over the source, of the table's rules; None: only the result of
+            the write can be held against it.
 
     Raises:
         CheckError: As for ``check_whole``.
     """
-    judged = {key: sql for key, sql in rules.items() if sql is not None}
     untold = {
-        check.name: why
+        check.name: "a guarded write may change rows that the table has"
         for check in known.checks
-        if (why := _untold(check.test, frozenset(rules) - frozenset(judged))) is not None
+        if isinstance(check.test, Unique) and check.test.in_table
     }
-    for name, why in untold.items():
-        log.warning("%s: the check %s was not judged, %s", asked.table, name, why)
-    return _judged(pinned, judged, asked, known, rest=None, untold=untold)
-
-
-def _untold(test: BatchTest, unjudged: frozenset[str]) -> str | None:
-    """Why nobody can judge the source of a job's own write by a test; None: it can be judged."""
-    if isinstance(test, Unique) and test.in_table:
-        return "a guarded write may change rows that the table has"
-    if isinstance(test, BrokenShare):
-        lacking = sorted(unjudged if test.rule is None else unjudged & {test.rule.lower()})
-        if lacking:
-            return f"the source rows cannot be held against {', '.join(lacking)}"
-    return None
+    return _judged(pinned, rules, asked, known, rest=None, untold=untold)
 
 
 def _judged(
     pinned: DataFrame,
-    rules: Mapping[str, str],
+    rules: Mapping[str, str | None],
     asked: Request,
     known: Survey,
     *,
     rest: Callable[[str], str] | None,
     untold: Mapping[str, str] | None = None,
 ) -> Whole:
-    """Run the checks of a pinned batch.
+    """Run the checks of a pinned batch; one that cannot be judged is told of, and stops nothing.
 
     Args:
+        rules: Key to expression over the batch, of the table's rules; None: it has none.
         rest: From SQL of the batch to SQL of the rows that the table is to have besides.
         untold: Check that cannot be judged to why.
     """
-    why = untold or {}
+    judged = {key: sql for key, sql in rules.items() if sql is not None}
+    why = {**_unjudged(known, rules.keys() - judged.keys()), **(untold or {})}
+    for name, reason in why.items():
+        log.warning("%s: the check %s was not judged, %s", asked.table, name, reason)
     results = check_batch(
         pinned,
         asked.table,
         [check for check in known.checks if check.name not in why],
-        rules,
+        judged,
         asked.figures,
         rest=rest,
     )
@@ -162,15 +152,33 @@ def _judged(
     return Whole(results, quarantining[0].check.name if quarantining else None)
 
 
-def _rules(base: Ground, known: Survey) -> dict[str, str]:
-    """Key to expression over the pinned batch, of the table's rules.
+def _unjudged(known: Survey, unknown: Set[str]) -> dict[str, str]:
+    """Check of broken rules to why it cannot be judged.
+
+    Args:
+        unknown: The keys of rules that the batch cannot be held against.
+    """
+    found = {}
+    for check in known.checks:
+        if isinstance(check.test, BrokenShare):
+            rule = check.test.rule
+            lacking = sorted(unknown if rule is None else unknown & {rule.lower()})
+            if lacking:
+                rules = ", ".join(lacking)
+                found[check.name] = f"its rows cannot be held against {rules} before the write"
+    return found
+
+
+def _rules(base: Ground, known: Survey) -> dict[str, str | None]:
+    """Key to expression over the pinned batch, of the table's rules; None: it has none.
 
     Each row says already which it breaks, as the table would hold it; but for those that are
     declared and wait for their migration.
     """
     names = quote(own.RULES)
-    waiting = {key: rule.expression for key, rule in known.declared.items()}
-    return waiting | {
+    rules: dict[str, str | None] = {key: rule.expression for key, rule in known.declared.items()}
+    rules |= {rule.name.lower(): None for rule in base.unjudged}
+    return rules | {
         rule.name.lower(): f"NOT array_contains({names}, {literal(rule.name)})"
         for rule in base.rules
     }

@@ -123,6 +123,28 @@ def test_a_gate_on_a_value_that_nobody_knows_before_the_write_is_refused(
         caplog.clear()
 
 
+def test_a_check_of_a_rule_on_such_a_value_is_not_judged_and_that_is_told(
+    spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A share that is 0 of itself, or an error of ours: nobody knows the identity before."""
+    columns = "n BIGINT GENERATED ALWAYS AS IDENTITY, id INT"
+    table = make_table(spark, f"{database}.t", columns, {"n_small": "n < 9", "id_there": "id > 0"})
+    checks = {
+        "all": {"broken_share": {"max": 0}},
+        "small": {"broken_share": {"rule": "N_small", "max": 0}},
+        "there": {"broken_share": {"rule": "id_there", "max": "1/2"}},
+    }
+
+    assert deltacheck.write(spark.sql("SELECT 1 AS id"), table, checks=checks).ok
+
+    for check in ("all", "small"):
+        assert f"the check {check} was not judged, its rows cannot be held against n_small" in (
+            caplog.text
+        )
+    with pytest.raises(deltacheck.CheckError, match="there: 1 of 1 row break id_there"):
+        deltacheck.write(spark.sql("SELECT -1 AS id"), table, checks=checks)
+
+
 def test_an_empty_string_in_a_partition_column_is_null(spark: SparkSession, database: str) -> None:
     """Delta turns it to NULL before it checks."""
     table = make_table(
