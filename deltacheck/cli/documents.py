@@ -461,8 +461,8 @@ class CheckDocument(TypedDict):
 class DayDocument(TypedDict):
     """What happened to a table on one day, by UTC.
 
-    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed; ``stops``: why
-    batches and upgrades were stopped.
+    ``failed``: rule to rows, null where nobody could count them; ``wrong`` and ``warned``: check
+    to why it failed; ``stops``: why batches and upgrades were stopped.
     """
 
     day: str
@@ -470,7 +470,7 @@ class DayDocument(TypedDict):
     batches: int
     rows: int
     bad: int
-    failed: dict[str, int]
+    failed: dict[str, Number]
     wrong: dict[str, str]
     warned: dict[str, str]
     stops: list[str]

@@ -38,7 +38,7 @@ class Day:
         rows: Rows that came in with them.
         bad: Rows of them that broke a rule that is more than a warning; of a batch that a check
             of it as a whole stopped, all.
-        failed: Rule to the rows that broke it.
+        failed: Rule to the rows that broke it; None: nobody could count them.
         stopped: Batches of which no row was written to the table.
         checks: Check or gate to what it said when it was last run on that day; of those that
             look at each batch, to the last failure.
@@ -50,7 +50,7 @@ class Day:
     rows: int = 0
     bad: int = 0
     stopped: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int | None] = field(default_factory=dict)
     checks: Mapping[str, Line] = field(default_factory=dict)
     stops: tuple[str, ...] = ()
 
@@ -300,10 +300,15 @@ def _checks_of_day(lines: Iterable[Line]) -> dict[str, Line]:
 
 def _days(lines: Sequence[Line]) -> tuple[Day, ...]:
     # That a rule held, or that somebody counted the rows which break it, is no event by itself.
-    events = [line for line in lines if line.kind != RULE or (line.source != CHECK and line.failed)]
+    events = [line for line in lines if line.kind != RULE or _was_broken(line)]
     by_day = _grouped(events, lambda line: line.at.date().isoformat())
     repeated = _repeated(lines)
     return tuple(_day(some, repeated) for _, some in sorted(by_day.items()))
+
+
+def _was_broken(line: Line) -> bool:
+    """Whether a line is of a rule that rows of a batch or of an upgraded table broke."""
+    return line.kind == RULE and line.source != CHECK and line.state == "failed"
 
 
 def _repeated(lines: Iterable[Line]) -> frozenset[str | None]:
@@ -315,10 +320,11 @@ def _repeated(lines: Iterable[Line]) -> frozenset[str | None]:
 def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
     came = [line for line in lines if line.run not in repeated]
     batches = [line for line in came if line.kind == BATCH]
-    failed: dict[str, int] = {}
+    failed: dict[str, int | None] = {}
     for line in came:
-        if line.kind == RULE and line.rule is not None and line.failed:
-            failed[line.rule] = failed.get(line.rule, 0) + line.failed
+        if _was_broken(line) and line.rule is not None:
+            counts = [one for one in (failed.get(line.rule), line.failed) if one is not None]
+            failed[line.rule] = sum(counts) if counts else None
     return Day(
         day=lines[0].at.date(),
         batches=len(batches),

@@ -187,6 +187,26 @@ def test_a_report_takes_clean_writes_into_the_log_once(yard: Yard) -> None:
     assert latest_version(yard.session, TableName.parse(full)) == version
 
 
+def test_a_rule_that_only_delta_could_judge_is_told_as_broken(yard: Yard) -> None:
+    """A bug of silence: nobody knows by how many rows, and the report did not name it at all."""
+    full = yard.table("id LONG")
+    yard.declare(rules="id_positive: {check: id > 0}")
+    add = f'op.add_check("{full}", "id_positive", "id > 0")'
+    make_project(yard.folder, yard.environment, {"0001": add})
+    assert command("upgrade").code == 0
+    rows = yard.session.sql("SELECT 5L AS change")
+    deltacheck.guard(
+        rows, full, lambda changes: changes.selectExpr("-change AS id").writeTo(full).append()
+    )
+
+    (table,) = command("report", "--json").json["tables"]
+    command("report", "--out", "report.html")
+
+    assert [day["failed"] for day in table["days"]] == [{"id_positive": None}]
+    said = " ".join(read(Path("report.html").read_text(encoding="utf-8")).text.split())
+    assert "id_positive ? quarantined" in said
+
+
 def test_a_report_that_cannot_be_written_is_an_error_of_usage(yard: Yard) -> None:
     yard.declare()
 

@@ -158,6 +158,15 @@ def test_an_upgrade_tells_of_a_day_where_it_found_bad_rows_or_was_stopped() -> N
     assert three.stops == ("4 of 10 rows, more than 5%",)
 
 
+def test_a_rule_of_which_nobody_could_count_the_rows_is_told_as_broken() -> None:
+    """A bug of silence: only Delta knew which rows broke it, and the report left it out."""
+    unknown = replace(broken(day(1), "few", 0), failed=None)
+    found = report(unknown, unknown, replace(unknown, at=day(2)), broken(day(2), "few", 3))
+
+    assert verdicts(found) == {1: "warned", 2: "warned"}
+    assert [one.failed for one in found.tables[0].days] == [{"few": None}, {"few": 3}]
+
+
 def test_days_further_back_and_other_environments_are_left_out() -> None:
     """Today counts as one of the days."""
     elsewhere = replace(batch(day(12), 10), environment="test")
