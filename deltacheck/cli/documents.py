@@ -443,7 +443,8 @@ class CheckDocument(TypedDict):
 
     ``problems``: table to why it could not be looked at.
     ``gates``: of tables that have one, held against the rows that break any pending rule.
-    ``keys``: the table that has the keys of failed checks, where asked for and where there are.
+    ``keys``: the table that has the keys of failed checks, where asked for and where there are;
+    ``keys_error``: why they could not be written.
     """
 
     environment: str
@@ -453,6 +454,7 @@ class CheckDocument(TypedDict):
     missing: list[str]
     problems: dict[str, str]
     keys: str | None
+    keys_error: ErrorBody | None
     checks: list[CheckResultDocument]
     rules: list[CountedRuleDocument]
     gates: list[TableGateDocument]

@@ -48,12 +48,13 @@ def check(
         env: The environment's name; default: the project's default.
         project: The project's folder.
         session: A session to use instead of the environment's own.
-        keep: For how long the log keeps its lines, such as ``400d``; default: for good. What
-            is older is deleted, and the small files of deltacheck's own tables are put
-            together.
+        keep: For how long the log keeps its lines of the tables asked for, such as ``400d``;
+            default: for good. What is older is deleted, and the small files of deltacheck's own
+            tables are put together, which else is done where they are many.
         keys: A table to which the keys are appended that are not unique or not found in the
             table that they refer to: values of rows, which are told nowhere else. It is made
-            where it is not there.
+            where it is not there. Where it cannot be written in the end, ``keys_error`` of
+            what is returned says why.
         progress: Told in a few words what is done.
 
     Returns:
@@ -63,6 +64,7 @@ def check(
         UsageError: No table of ``constraints/`` matches.
         DeclarationError: ``keep`` is not a length of time; or a file is malformed.
         IdentifierError: ``keys`` is not the name of a table.
+        LedgerError: ``keys`` is some other table, or cannot be made; nothing was checked.
         DeltacheckError: See ``deltacheck.errors``.
     """
     kept = None if keep is None else Age.parse(keep).length

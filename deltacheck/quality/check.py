@@ -19,8 +19,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import Definition, at_version, latest_version, read_definition
-from deltacheck.errors import NotDeltaError, TableError, TableNotFoundError
-from deltacheck.ledger.journal import compact_journal
+from deltacheck.errors import LedgerError, NotDeltaError, TableError, TableNotFoundError
 from deltacheck.ledger.journal import now as clock
 from deltacheck.ledger.quality_log import (
     CHECK,
@@ -32,6 +31,7 @@ from deltacheck.ledger.quality_log import (
     read_figures,
     trim_log,
 )
+from deltacheck.ledger.upkeep import TRIM, compact, compact_where_many
 from deltacheck.names import TableName, split_path
 from deltacheck.quality.described import described
 from deltacheck.quality.gather import Gathered, gather, problem_of
@@ -61,9 +61,6 @@ MISSING = "there is no such table"
 
 GATE_OF, TABLE_GATE = "gate of {}", "gate of the table"
 """What the log calls the gate of a rule, and that of a table: no check can be called so."""
-
-TRIM = "trim"
-"""What a commit says of itself that deletes old lines of the log, or puts small files together."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +125,9 @@ def run_checks(
         rules: The declarations of all tables.
         selection: Which tables, checks and rules are asked for.
         now: The time of the run, in UTC; default: the clock's.
-        keep: For how long the log keeps its lines; None: for good. Where it is given, the files
-            of deltacheck's own tables are put together as well.
+        keep: For how long the log keeps its lines of the tables asked for; None: for good. Where
+            it is given, the files of deltacheck's own tables are put together, else where they
+            are many.
         keys: A table for the keys for which checks fail; None: they are not written.
 
     Raises:
@@ -155,12 +153,20 @@ def run_checks(
             tables.append(_look_at(on, environment, asked, base))
     lines = [line for table in tables for line in table.lines]
     append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
-    faults = [fault for table in tables for fault in table.faults]
-    written = keys is not None and write_keys(on.session, environment, keys, faults, at, run)
-    if keep is not None:
-        tag = Tag(run=run, step=TRIM)
-        trim_log(on.session, environment, at - keep, tag)
-        compact_journal(on.session, environment, tag)
+    written, unwritten = False, None
+    if keys is not None:
+        faults = [fault for table in tables for fault in table.faults]
+        try:
+            written = write_keys(on.session, environment, keys, faults, at, run)
+        except LedgerError as error:
+            unwritten = error
+    trim = Tag(run=run, step=TRIM)
+    if keep is None:
+        compact_where_many(on.session, environment, trim)
+    else:
+        about = None if selection.everything else [str(asked.name) for asked in wanted]
+        trim_log(on.session, environment, at - keep, trim, about)
+        compact(on.session, environment, trim)
     return Checked(
         environment=environment.name,
         run=run,
@@ -172,6 +178,7 @@ def run_checks(
         problems={one.name: one.problem for one in tables if one.problem not in ("", MISSING)},
         selection=selection,
         keys=str(keys) if written else None,
+        keys_error=unwritten,
     )
 
 

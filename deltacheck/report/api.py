@@ -25,6 +25,7 @@ from deltacheck.ledger.quality_log import (
     once,
     read_log,
 )
+from deltacheck.ledger.upkeep import TRIM, compact_where_many
 from deltacheck.migrate.api import Given, read_project
 from deltacheck.migrate.status import RuleStatus, read_status
 from deltacheck.names import TableName
@@ -125,6 +126,7 @@ def _keep(on: Desk, given: Given, harvest: list[Line]) -> None:
         return
     try:
         append_lines(on.session, given.environment, harvest, Tag(step=STEP))
+        compact_where_many(on.session, given.environment, Tag(step=TRIM))
     except EngineFailure as error:
         log.warning(
             "%s could not be written (%s); a later run takes in what was found",

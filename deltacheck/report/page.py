@@ -35,7 +35,9 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(number=_number, count=_count, broke=_broke, share=_share, day=_day, time=_time)
+    found.filters.update(
+        number=_number, count=_count, broke=_broke, share=_share, day=_day, time=_time
+    )
     found.globals.update(
         shown_wrong=SHOWN_WRONG,
         came_in=came_in,

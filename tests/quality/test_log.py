@@ -13,6 +13,7 @@ import deltacheck
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import latest_version
 from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once, read_log
+from deltacheck.rules.selection import Selection
 from deltacheck.writing.survey import PROJECT_VARIABLE
 from tests.harness.marks import connect_is_slow
 from tests.quality.yard import Yard
@@ -185,6 +186,31 @@ def test_the_log_is_a_view_for_sql_where_asked_for(yard: Yard) -> None:
         deltacheck.quality_log(full.upper(), project=yard.folder, session=yard.session).count() > 0
     )
     assert latest_version(yard.session, log_name(yard.environment)) == version
+
+
+def test_only_lines_of_the_tables_asked_for_are_trimmed(yard: Yard) -> None:
+    """A bug of reach: the lines of every table, and of other environments, were deleted."""
+    yard.table("id INT", "(1)")
+    yard.table("id INT", "(1)", name="other")
+    yard.declare("some: {row_count: {min: 1}}")
+    yard.declare("some: {row_count: {min: 1}}", name="other")
+    first = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    yard.run(first)
+    (line,) = (one for one in yard.log() if one.table == yard.orders)
+    gone = replace(line, table=f"{yard.database}.gone")
+    append_lines(yard.session, yard.environment, [gone, replace(gone, environment="prod")], Tag())
+
+    def left() -> list[tuple[str, str]]:
+        old = [one for one in yard.log() if one.at == first]
+        return sorted((one.environment, one.table.split(".")[1]) for one in old)
+
+    later, month = first + timedelta(days=100), timedelta(days=30)
+    yard.run(later, Selection(tables=("*.ORDERS",)), keep=month)
+    assert left() == [("local", "gone"), ("local", "other"), ("prod", "gone")]
+    yard.run(later, Selection(tags=("nowhere",)), keep=month)
+    assert left() == [("local", "gone"), ("local", "other"), ("prod", "gone")]
+    yard.run(later, keep=month)
+    assert left() == [("prod", "gone")]
 
 
 def test_old_lines_are_trimmed_where_asked_for(yard: Yard) -> None:
