@@ -204,19 +204,20 @@ def read_figures(
     }
 
 
-def harvested(session: SparkSession, environment: Environment, table_id: str) -> int:
-    """The version up to which a table's history is in the log; -1: nothing of it is.
+def harvested(session: SparkSession, environment: Environment) -> dict[str, int]:
+    """Delta's own id of a table to the version up to which its history is in the log.
 
     Raises:
         LedgerError: As for ``read_log``.
     """
     if not log_exists(session, environment):
-        return -1
-    found = session.sql(
-        f"SELECT max(version) FROM {log_name(environment).sql} WHERE kind = {literal(HARVEST)} "
-        f"AND environment = {literal(environment.name)} AND table_id = {literal(table_id)}"
-    ).collect()[0][0]
-    return -1 if found is None else int(found)
+        return {}
+    rows = session.sql(
+        f"SELECT table_id, max(version) AS version FROM {log_name(environment).sql} "
+        f"WHERE kind = {literal(HARVEST)} AND environment = {literal(environment.name)} "
+        "GROUP BY table_id"
+    )
+    return {row["table_id"]: row["version"] for row in rows.collect()}
 
 
 def told_by_writers(

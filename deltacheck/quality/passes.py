@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.table import history, read_table
+from deltacheck.delta.table import Table, history, read_table
 from deltacheck.ledger.quality_log import HARVEST, Line, harvested, told_by_writers
 from deltacheck.quality.harvest import lines, written_batches
 from deltacheck.rules.model import TableRules
@@ -33,16 +34,47 @@ def unlogged(
         LedgerError: The log cannot be used.
     """
     table = read_table(session, declared.table)
-    since = harvested(session, environment, table.id)
+    seen = harvested(session, environment)
+    return list(look_back(session, environment, table, declared, base, seen).lines)
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A table's history up to its last commit.
+
+    Attributes:
+        version: That of the last commit.
+        lines: Those for the wrapped writes that the log does not have yet.
+    """
+
+    version: int
+    lines: tuple[Line, ...]
+
+
+def look_back(
+    session: SparkSession,
+    environment: Environment,
+    table: Table,
+    declared: TableRules,
+    base: Line,
+    seen: Mapping[str, int],
+) -> Passes:
+    """As ``unlogged``, of a table that has been read.
+
+    Args:
+        seen: What ``harvested`` says.
+    """
+    since = seen.get(table.id, -1)
     commits = history(session, table.name, since=since)
     if not commits:
-        return []
+        return Passes(since, ())
     about = replace(base, table_id=table.id)
     names = {rule.key: rule.name for rule in declared.rules}
     actions = {rule.key: rule.on_violation.value for rule in declared.rules}
-    mark = replace(about, kind=HARVEST, state="done", version=commits[0].version)
+    version = commits[0].version
+    mark = replace(about, kind=HARVEST, state="done", version=version)
     batches = written_batches(commits, table.constraints)
     if batches:
         told = told_by_writers(session, environment, batches[0].at - _LONGEST)
         batches = [one for one in batches if one.attempt not in told]
-    return [*lines(batches, about, names, actions), mark]
+    return Passes(version, (*lines(batches, about, names, actions), mark))
