@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
+from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import Table, history, read_table
-from deltacheck.ledger.quality_log import HARVEST, Line, harvested, told_by_writers
+from deltacheck.errors import TableError
+from deltacheck.ledger.quality_log import BATCH, HARVEST, Line, harvested, told_by_writers
+from deltacheck.names import TableName
 from deltacheck.quality.harvest import lines, written_batches
 from deltacheck.rules.model import TableRules
 
@@ -36,6 +39,42 @@ def unlogged(
     table = read_table(session, declared.table)
     seen = harvested(session, environment)
     return list(look_back(session, environment, table, declared, base, seen).lines)
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """What the histories of some tables tell that the log does not have yet.
+
+    Attributes:
+        problems: Table to why it could not be looked at.
+    """
+
+    lines: tuple[Line, ...]
+    problems: Mapping[TableName, Exception]
+
+
+def harvest(
+    session: SparkSession, environment: Environment, tables: Iterable[TableRules], at: datetime
+) -> Harvest:
+    """As ``unlogged``, of many tables; one that cannot be looked at spoils no other.
+
+    Args:
+        at: When it is looked at, in UTC.
+
+    Raises:
+        LedgerError: The log cannot be used.
+    """
+    seen = harvested(session, environment)
+    found: list[Line] = []
+    problems: dict[TableName, Exception] = {}
+    for declared in tables:
+        base = Line(at, environment.name, str(declared.table), BATCH, "")
+        try:
+            table = read_table(session, declared.table)
+            found += look_back(session, environment, table, declared, base, seen).lines
+        except (TableError, *EngineFailure) as error:
+            problems[declared.table] = error
+    return Harvest(tuple(found), problems)
 
 
 @dataclass(frozen=True)
