@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import Table, history, read_table
+from deltacheck.delta.table import Table, history, latest_version, read_table
 from deltacheck.errors import TableError
 from deltacheck.ledger.quality_log import BATCH, HARVEST, Line, harvested, told_by_writers
 from deltacheck.names import TableName
@@ -104,13 +104,15 @@ def look_back(
         seen: What ``harvested`` says.
     """
     since = seen.get(table.id, -1)
-    commits = history(session, table.name, since=since)
+    # With the last commit that the log knows of: where none came since, it tells the version.
+    known = history(session, table.name, since=max(since - 1, -1))
+    version = known[0].version if known else latest_version(session, table.name)
+    commits = [one for one in known if one.version > since]
     if not commits:
-        return Passes(since, ())
+        return Passes(version, ())
     about = replace(base, table_id=table.id)
     names = {rule.key: rule.name for rule in declared.rules}
     actions = {rule.key: rule.on_violation.value for rule in declared.rules}
-    version = commits[0].version
     mark = replace(about, kind=HARVEST, state="done", version=version)
     batches = written_batches(commits, table.constraints)
     if batches:
