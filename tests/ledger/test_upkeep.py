@@ -69,16 +69,16 @@ def test_few_files_are_left_alone_until_they_are_many(
     spark: SparkSession, environment: Environment
 ) -> None:
     """Nothing is committed before."""
-    for number in range(MANY_FILES):
+    for number in range(3):
         append_lines(spark, environment, [line(number)], Tag())
-    compact_where_many(spark, environment, Tag(step=TRIM))
-    assert files(spark, environment) == MANY_FILES
+    compact(spark, environment, Tag(step=TRIM), above=3)
+    assert files(spark, environment) == 3
 
-    append_lines(spark, environment, [line(MANY_FILES)], Tag())
-    compact_where_many(spark, environment, Tag(step=TRIM))
+    append_lines(spark, environment, [line(3)], Tag())
+    compact(spark, environment, Tag(step=TRIM), above=3)
 
     assert files(spark, environment) == 1
-    assert len(read_log(spark, environment)) == MANY_FILES + 1
+    assert len(read_log(spark, environment)) == 4
     (last,) = history(spark, log_name(environment), limit=1)
     assert (last.operation, last.tag) == ("OPTIMIZE", {"step": TRIM})
 

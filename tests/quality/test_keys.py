@@ -103,15 +103,16 @@ def test_columns_of_another_kind_are_found_before_anything_is_looked_at(yard: Ya
     place = filled(yard)
     yard.run(keys=place)
     logged = len(yard.log())
+    other = TableName.parse(f"{place}_of_others")
     columns = "at TIMESTAMP, environment STRING, run STRING, `table` STRING, version LONG"
     properties = "TBLPROPERTIES ('deltacheck.format' = '1')"
     yard.session.sql(
-        f"CREATE TABLE {place.sql}2 ({columns}, `check` STRING, `key` STRING, `rows` STRING) "
+        f"CREATE TABLE {other.sql} ({columns}, `check` STRING, `key` STRING, `rows` STRING) "
         f"USING delta {properties}"
     )
 
     with pytest.raises(LedgerError, match="is not a table of failing keys"):
-        yard.run(keys=TableName.parse(f"{place}2"))
+        yard.run(keys=other)
     assert len(yard.log()) == logged
 
 
