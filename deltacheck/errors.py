@@ -244,7 +244,8 @@ class ViolationError(DeltacheckError):
         violators: How many rows break it.
         rows: How many rows were looked at.
         offending: Gives at most so many of the rows of a batch that break it.
-        broken: Of a batch: each rule to the rows that break it, for rules that are broken.
+        broken: Each rule to the rows that break it: of a batch, of rules that are broken; of a
+            table, of those that a gate is for.
         bad: Of a batch: the rows that break a rule which is more than a warning, each once.
     """
 

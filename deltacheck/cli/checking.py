@@ -11,7 +11,15 @@ from rich.text import Text
 
 from deltacheck.cli.documents import CheckDocument, CheckResultDocument
 from deltacheck.cli.options import AsJson, Env, Owners, ProjectFolder, Quiet, Tags, Verbose
-from deltacheck.cli.output import grid, out, print_json, reporting, state
+from deltacheck.cli.output import (
+    error_body,
+    grid,
+    out,
+    print_error,
+    print_json,
+    reporting,
+    state,
+)
 
 if TYPE_CHECKING:
     from deltacheck.quality.results import Checked, CheckResult, Outcome, RuleCount
@@ -24,7 +32,11 @@ Patterns = Annotated[
 
 Keep = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--keep", metavar="AGE", help="Delete lines of the log that are older: 400d."),
+    typer.Option(
+        "--keep",
+        metavar="AGE",
+        help="Delete lines of the log of these tables that are older: 400d.",
+    ),
 ]
 
 
@@ -76,7 +88,11 @@ def check(
         print_json(check_document(found))
     else:
         _print(found, quiet=quiet)
-    return 4 if found.failed else 0
+        if found.keys_error is not None:
+            print_error(found.keys_error, as_json=False)
+    if found.failed:
+        return 4
+    return 0 if found.keys_error is None else found.keys_error.exit_code
 
 
 def _print(found: Checked, *, quiet: bool) -> None:
@@ -155,7 +171,9 @@ def check_document(found: Checked) -> CheckDocument:
         "failed": found.failed,
         "missing": list(found.missing),
         "problems": dict(found.problems),
+        "gaps": list(found.gaps),
         "keys": found.keys,
+        "keys_error": None if found.keys_error is None else error_body(found.keys_error),
         "checks": [_check_document(one) for one in found.checks],
         "rules": [
             {

@@ -442,8 +442,10 @@ class CheckDocument(TypedDict):
     """``check``: what passed and what failed; ``missing``: tables that are not there.
 
     ``problems``: table to why it could not be looked at.
+    ``gaps``: what the log lacks, since tables' histories had been cleaned up before.
     ``gates``: of tables that have one, held against the rows that break any pending rule.
-    ``keys``: the table that has the keys of failed checks, where asked for and where there are.
+    ``keys``: the table that has the keys of failed checks, where asked for and where there are;
+    ``keys_error``: why they could not be written.
     """
 
     environment: str
@@ -452,7 +454,9 @@ class CheckDocument(TypedDict):
     failed: bool
     missing: list[str]
     problems: dict[str, str]
+    gaps: list[str]
     keys: str | None
+    keys_error: ErrorBody | None
     checks: list[CheckResultDocument]
     rules: list[CountedRuleDocument]
     gates: list[TableGateDocument]
@@ -461,8 +465,8 @@ class CheckDocument(TypedDict):
 class DayDocument(TypedDict):
     """What happened to a table on one day, by UTC.
 
-    ``failed``: rule to rows; ``wrong`` and ``warned``: check to why it failed; ``stops``: why
-    batches and upgrades were stopped.
+    ``failed``: rule to rows, null where nobody could count them; ``wrong`` and ``warned``: check
+    to why it failed; ``stops``: why batches and upgrades were stopped.
     """
 
     day: str
@@ -470,7 +474,7 @@ class DayDocument(TypedDict):
     batches: int
     rows: int
     bad: int
-    failed: dict[str, int]
+    failed: dict[str, Number]
     wrong: dict[str, str]
     warned: dict[str, str]
     stops: list[str]
@@ -491,7 +495,8 @@ class TableReportDocument(TypedDict):
     ``violators``: rule that Delta does not enforce to the rows that break it, when they were
     last counted; ``held``: null where the quarantine could not be looked at; ``ages`` and
     ``broken`` count quarantined rows, ``broken`` by an empty name those that broke no rule;
-    ``problem``: why something of the table could not be looked at.
+    ``problem``: why something of the table could not be looked at; ``gaps``: what the log lacks of
+    it, since its history had been cleaned up before.
     """
 
     table: str
@@ -505,6 +510,7 @@ class TableReportDocument(TypedDict):
     ages: dict[str, int]
     broken: dict[str, int]
     problem: str
+    gaps: list[str]
 
 
 class LastRunDocument(TypedDict):

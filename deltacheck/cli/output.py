@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from deltacheck.cli.documents import ErrorBody
 from deltacheck.config import load_project
 from deltacheck.errors import DeltacheckError
 
@@ -76,22 +77,23 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def error_body(error: DeltacheckError) -> ErrorBody:
+    """An error as a JSON document has it."""
+    return {
+        "code": error.code,
+        "message": str(error).removesuffix(error.hint).strip(),
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+    }
+
+
 def print_error(error: DeltacheckError, *, as_json: bool) -> None:
     """Print an error: one paragraph, or a JSON document on standard output."""
     if as_json:
-        print_json(
-            {
-                "error": {
-                    "code": error.code,
-                    "message": str(error).removesuffix(error.hint).strip(),
-                    "hint": error.hint,
-                    "exit_code": error.exit_code,
-                }
-            }
-        )
+        print_json({"error": error_body(error)})
     else:
         text = Text("Error: ", style="bold red")
-        text.append(str(error).removesuffix(error.hint).strip(), style="default")
+        text.append(error_body(error)["message"], style="default")
         if error.hint:
             text.append(f" {error.hint}", style="dim")
         err().print(text)

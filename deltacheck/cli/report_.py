@@ -143,6 +143,7 @@ def _table_document(one: TableFacts) -> TableReportDocument:
         "ages": dict(held.ages),
         "broken": dict(held.rules),
         "problem": one.problem,
+        "gaps": list(one.gaps),
     }
 
 

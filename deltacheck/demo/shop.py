@@ -14,7 +14,10 @@ from deltacheck.delta.warehouse import create_schema, exclusive
 from deltacheck.errors import UsageError
 from deltacheck.names import TableName
 
-ORDERS = "order_id BIGINT, customer_id BIGINT, amount DECIMAL(10,2), status STRING, ordered_on DATE"
+ORDERS = (
+    "order_id BIGINT, customer_id BIGINT, amount DECIMAL(10,2), status STRING, ordered_on DATE, "
+    "country STRING"
+)
 CUSTOMERS = "customer_id BIGINT, email STRING, country STRING"
 
 CONFIGURATION = """\

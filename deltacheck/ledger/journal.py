@@ -16,18 +16,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType
 
 from deltacheck.config import Environment
-from deltacheck.delta.commit import Frame, Tag
+from deltacheck.delta.commit import Frame
 from deltacheck.delta.table import read_properties
 from deltacheck.errors import TableNotFoundError
 from deltacheck.ledger.tables import (
-    check_format,
-    compact,
     create_table,
     frame_of,
+    own_properties,
     read_rows,
     schema_of,
 )
 from deltacheck.names import TableName, split_path
+
+JOURNAL = "a journal"
+"""What the table is."""
 
 _ID_KEY = "deltacheck.journal"
 
@@ -240,11 +242,9 @@ def read_journal(session: SparkSession, environment: Environment) -> Journal:
         LedgerError: A newer deltacheck wrote it, or the table is not a journal.
     """
     name = journal_name(environment)
-    try:
-        properties = read_properties(session, name)
-    except TableNotFoundError:
+    properties = own_properties(session, name, JOURNAL)
+    if properties is None:
         return Journal(None, ())
-    check_format(properties, name, "a journal")
     found = [Entry(**values) for values in read_rows(session.table(name.sql), SCHEMA)]
     ordered = sorted(found, key=lambda entry: (entry.token, entry.seq))
     return Journal(properties[_ID_KEY], tuple(ordered))
@@ -288,14 +288,3 @@ def create_journal(session: SparkSession, environment: Environment) -> None:
 def entries_frame(session: SparkSession, entries: Sequence[Entry]) -> Frame:
     """Entries as rows to be appended, in one file."""
     return frame_of(session, entries, SCHEMA)
-
-
-def compact_journal(session: SparkSession, environment: Environment, tag: Tag) -> None:
-    """Put the journal's small files together, where there is one; every entry stays.
-
-    Raises:
-        LedgerError: As for ``read_journal``.
-        PySparkException, Py4JJavaError: It cannot be written.
-    """
-    if read_journal(session, environment).id is not None:
-        compact(session, journal_name(environment), tag)

@@ -18,13 +18,11 @@ from deltacheck.config import Environment
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import aside
-from deltacheck.delta.table import read_properties
-from deltacheck.errors import DeltacheckError, TableNotFoundError
+from deltacheck.errors import DeltacheckError
 from deltacheck.ledger.tables import (
-    check_format,
-    compact,
     create_table,
     frame_of,
+    own_properties,
     read_rows,
     schema_of,
     sql_time,
@@ -32,6 +30,9 @@ from deltacheck.ledger.tables import (
 from deltacheck.names import TableName, literal, split_path
 
 _warnings = logging.getLogger("deltacheck")
+
+LOG = "a quality log"
+"""What the table is."""
 
 RULE, CHECK, BATCH, HARVEST = "rule", "check", "batch", "harvest"
 """What a line is about: a rule's rows, a check of a table, a batch as a whole; or that a table's
@@ -70,7 +71,7 @@ class Line:
         run: The run of checks, the upgrade, or the attempt at writing a batch.
         version: The table's version that was looked at, or that a batch made, where a look at
             its history was taken.
-        message: The figures in words.
+        message: The figures in words; of a harvest: which versions it came too late for.
         owner: Who answers for it.
     """
 
@@ -142,13 +143,7 @@ def log_exists(session: SparkSession, environment: Environment) -> bool:
     Raises:
         LedgerError: A newer deltacheck wrote it, or the table is not a quality log.
     """
-    name = log_name(environment)
-    try:
-        properties = read_properties(session, name)
-    except TableNotFoundError:
-        return False
-    check_format(properties, name, "a quality log")
-    return True
+    return own_properties(session, log_name(environment), LOG) is not None
 
 
 def read_log(
@@ -209,19 +204,20 @@ def read_figures(
     }
 
 
-def harvested(session: SparkSession, environment: Environment, table_id: str) -> int:
-    """The version up to which a table's history is in the log; -1: nothing of it is.
+def harvested(session: SparkSession, environment: Environment) -> dict[str, int]:
+    """Delta's own id of a table to the version up to which its history is in the log.
 
     Raises:
         LedgerError: As for ``read_log``.
     """
     if not log_exists(session, environment):
-        return -1
-    found = session.sql(
-        f"SELECT max(version) FROM {log_name(environment).sql} WHERE kind = {literal(HARVEST)} "
-        f"AND environment = {literal(environment.name)} AND table_id = {literal(table_id)}"
-    ).collect()[0][0]
-    return -1 if found is None else int(found)
+        return {}
+    rows = session.sql(
+        f"SELECT table_id, max(version) AS version FROM {log_name(environment).sql} "
+        f"WHERE kind = {literal(HARVEST)} AND environment = {literal(environment.name)} "
+        "GROUP BY table_id"
+    )
+    return {row["table_id"]: row["version"] for row in rows.collect()}
 
 
 def told_by_writers(
@@ -281,13 +277,21 @@ def warned_where_unlogged(environment: Environment, subject: object, what: str) 
         _warnings.warning("%s: %s could not be logged in %s (%s)", subject, what, place, why)
 
 
-def trim_log(session: SparkSession, environment: Environment, before: datetime, tag: Tag) -> int:
-    """Delete lines that are older, and put small files together.
+def trim_log(
+    session: SparkSession,
+    environment: Environment,
+    before: datetime,
+    tag: Tag,
+    tables: Iterable[str] | None = None,
+) -> int:
+    """Delete lines of an environment that are older.
 
     How far the history of each table has been read is kept.
 
     Args:
         before: In UTC.
+        tables: Only lines of these tables, as declared; None: of all, those that are declared
+            no more among them.
 
     Returns:
         How many lines are gone.
@@ -299,7 +303,10 @@ def trim_log(session: SparkSession, environment: Environment, before: datetime, 
     if not log_exists(session, environment):
         return 0
     name = log_name(environment)
-    older = f"at < {sql_time(before)}"
+    older = f"at < {sql_time(before)} AND environment = {literal(environment.name)}"
+    if tables is not None:
+        names = ", ".join(literal(one.lower()) for one in tables)
+        older += f" AND lower(`table`) IN ({names})" if names else " AND false"
     marks = session.sql(
         f"SELECT environment, table_id, max(version) AS version FROM {name.sql} "
         f"WHERE kind = {literal(HARVEST)} GROUP BY environment, table_id"
@@ -312,7 +319,6 @@ def trim_log(session: SparkSession, environment: Environment, before: datetime, 
     kept = f"kind = {literal(HARVEST)} AND ({' OR '.join(last) or 'false'})"
     delete = Statement(f"DELETE FROM {name.sql} WHERE {older} AND NOT ({kept})")
     found = commit(session, name, delete, tag=tag, tries=_APPEND_TRIES)
-    compact(session, name, tag)
     return sum(int(row[0]) for row in found)
 
 

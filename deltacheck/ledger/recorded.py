@@ -34,6 +34,8 @@ def recorded_text(declared: TableRules, quarantine: TableName, environment: Envi
         "environment": environment.name,
         "rules": [_rule(rule) for rule in declared.rules],
     }
+    if declared.owner:
+        value["owner"] = declared.owner
     if declared.gate is not None:
         value["gate"] = declared.gate.text
     if declared.batch:
@@ -50,6 +52,8 @@ def _rule(rule: Rule) -> dict[str, str]:
     }
     if rule.column is not None:
         entry["column"] = rule.column
+    if rule.owner:
+        entry["owner"] = rule.owner
     if rule.gate is not None:
         entry["gate"] = rule.gate.text
     return entry
@@ -77,11 +81,13 @@ def read_recorded(table: TableName, properties: Mapping[str, str]) -> TableRules
                 expression=entry["expression"],
                 column=entry.get("column"),
                 on_violation=Action(entry["on_violation"]),
+                owner=entry.get("owner", ""),
                 gate=_gate(entry.get("gate")),
             )
             for entry in value["rules"]
         ),
         gate=_gate(value.get("gate")),
+        owner=value.get("owner", ""),
         batch=checks_given(table, value.get("batch", {})),
     )
 

@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import exists
+from deltacheck.delta.table import exists, read_properties
 from deltacheck.delta.warehouse import create_schema
-from deltacheck.errors import LedgerError
+from deltacheck.errors import LedgerError, TableNotFoundError
 from deltacheck.names import TableName, literal, quote
 
 FORMAT = 1
@@ -34,9 +34,6 @@ FORMAT = 1
 
 FORMAT_KEY = "deltacheck.format"
 """The table property that tells it."""
-
-_TRIES = 5
-"""How often to compact a table that others append to."""
 
 _TYPES = {
     "int": LongType(),
@@ -89,6 +86,23 @@ def _time(micros: int | None) -> datetime | None:
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
 
 
+def own_properties(session: SparkSession, name: TableName, what: str) -> Mapping[str, str] | None:
+    """The properties of a table of deltacheck's own; None: there is none yet. Writes nothing.
+
+    Args:
+        what: What it should be, for the message.
+
+    Raises:
+        LedgerError: A newer deltacheck wrote it, or it is something else.
+    """
+    try:
+        properties = read_properties(session, name)
+    except TableNotFoundError:
+        return None
+    check_format(properties, name, what)
+    return properties
+
+
 def check_format(properties: Mapping[str, str], name: TableName, what: str) -> None:
     """Whether this version can read a table of deltacheck's own.
 
@@ -112,15 +126,6 @@ def check_format(properties: Mapping[str, str], name: TableName, what: str) -> N
             hint="Install the version of deltacheck that the environment is run with.",
             table=str(name),
         )
-
-
-def compact(session: SparkSession, name: TableName, tag: Tag) -> None:
-    """Put the small files of a table of deltacheck's own together.
-
-    Raises:
-        PySparkException, Py4JJavaError: It cannot be written.
-    """
-    commit(session, name, Statement(f"OPTIMIZE {name.sql}"), tag=tag, tries=_TRIES)
 
 
 def create_table(

@@ -137,8 +137,9 @@ def upgrade(
                 lock_timeout=lock_timeout,
                 deadline=deadline,
                 review=both,
+                cut_short=lambda done: log_run(stage, done, at),
             )
-        log_run(stage, result, at)
+        result = log_run(stage, result, at)
     announce(result, stage.rules, notify)
     return result
 

@@ -13,28 +13,36 @@ from datetime import datetime
 
 from deltacheck.delta.commit import Tag
 from deltacheck.errors import TableNotFoundError, ViolationError
-from deltacheck.ledger.quality_log import RULE, Line, append_lines, warned_where_unlogged
+from deltacheck.ledger.quality_log import CHECK, RULE, Line, append_lines, warned_where_unlogged
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.run import Scene
 from deltacheck.names import TableName
-from deltacheck.quality.passes import unlogged
+from deltacheck.quality.check import TABLE_GATE
+from deltacheck.quality.passes import gaps, unlogged
+from deltacheck.rules.checks import OnFailure
 from deltacheck.rules.model import TableRules
 
 SOURCE = "upgrade"
 """What the log calls a run of migrations."""
 
 
-def log_run(scene: Scene, result: RunResult, at: datetime) -> None:
+def log_run(scene: Scene, result: RunResult, at: datetime) -> RunResult:
     """Log how many rows each new rule found, and the wrapped writes to the tables concerned.
 
     Args:
+        result: What the run did, until it was stopped where it was.
         at: When the run began (UTC).
+
+    Returns:
+        The result, with a note of what the tables' histories no longer tell.
     """
     if result.run is None or result.dry_run:
-        return
+        return result
+    lines: list[Line] = []
     with _warning(scene):
-        lines = [*_written(scene, result, at), *_found(scene, result, at)]
-        _append(scene, lines, result.run)
+        lines += _written(scene, result, at)
+        _append(scene, [*lines, *_found(scene, result, at)], result.run)
+    return replace(result, notes=(*result.notes, *gaps(lines)))
 
 
 @contextmanager
@@ -43,11 +51,23 @@ def stops_logged(scene: Scene, at: datetime) -> Iterator[None]:
     try:
         yield
     except ViolationError as stop:
-        if stop.table is not None and stop.rule is not None:
-            line = _line(scene, at, stop.table, stop.rule, int(stop.rows), stop.violators)
+        if stop.table is not None:
             with _warning(scene):
-                _append(scene, [replace(line, message=stop.message)], None)
+                _append(scene, list(_stopped(scene, at, stop.table, stop)), None)
         raise
+
+
+def _stopped(scene: Scene, at: datetime, table: str, stop: ViolationError) -> Iterator[Line]:
+    """The line of the rule that stops a run; or those of all rules of a gate, and of the gate."""
+    rows = int(stop.rows)
+    if stop.rule is not None:
+        line = _line(scene, at, table, stop.rule, rows, stop.violators)
+    else:
+        for rule, failed in stop.broken.items():
+            yield _line(scene, at, table, rule, rows, failed)
+        line = _line(scene, at, table, TABLE_GATE, rows, stop.violators)
+        line = replace(line, kind=CHECK, action=OnFailure.FAIL.value)
+    yield replace(line, message=stop.message)
 
 
 def _found(scene: Scene, result: RunResult, at: datetime) -> Iterator[Line]:

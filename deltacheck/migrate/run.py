@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -68,6 +68,9 @@ Wanted = Callable[[Task], bool]
 
 Review = Callable[[RunResult], None]
 """Shown a plan; raises to stop the run before it writes."""
+
+CutShort = Callable[[RunResult], object]
+"""Given what a run had done when an error ended it."""
 
 _CLEAN_STOPS = (ViolationError, BusyTableError, AppendOnlyError)
 """Raised where nothing of the run is in flight and nothing is half done."""
@@ -204,6 +207,7 @@ def run(
     lock_timeout: float = 0.0,
     deadline: float | None = None,
     review: Review = lambda _: None,
+    cut_short: CutShort = lambda _: None,
 ) -> RunResult:
     """Bring the tables of an environment to a target.
 
@@ -213,6 +217,7 @@ def run(
         lock_timeout: Seconds to wait for another run to end.
         deadline: Seconds to go on trying on a table that others write to.
         review: Shown the plan before anything is written; raises to stop.
+        cut_short: Given what was done where an error ends the run; then that is raised.
 
     Raises:
         DeltacheckError: See the tree; what was done until then is recorded.
@@ -240,7 +245,7 @@ def run(
             there.journal.applied
         )
         announced_ = frozenset(map(_announced, looks.values()))
-        act = _Act(scene, there, lock, time.monotonic(), deadline, announced_)
+        act = _Act(scene, there, lock, time.monotonic(), deadline, cut_short, announced_)
         if moved_on or lock.journal.unsettled:
             # The lock came late, or an earlier run left something: look again.
             return act.go(lambda: act.look_again(target, plan, review))
@@ -261,6 +266,7 @@ class _Act:
     lock: Lock
     started: float
     deadline: float | None
+    cut_short: CutShort
     announced: frozenset[tuple[TableName, str | None]]
     entries: list[Entry] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -281,12 +287,28 @@ class _Act:
             )
             # Otherwise something of ours may still be in flight: the next run fences it off.
             self._end(STOPPED if clean else FAILED)
+            finished = {TableName.parse(step.table) for step in self.steps if step.table}
+            # Whatever comes of this, the error on its way says more.
+            with suppress(DeltacheckError, *EngineFailure):
+                self.cut_short(self._done(finished))
             raise
         self.lock.end(self.entries, DONE)
+        return self._done(self.works)
+
+    def _done(self, finished: Container[TableName]) -> RunResult:
+        """What the run has done.
+
+        Args:
+            finished: The tables that it is done with.
+        """
         journal = self.lock.journal
         after = Journal(journal.id, (*journal.entries, *self.entries))
         result = _result(self.scene, self.there, self.lock.run, after)
-        tables = tuple(_outcome(work) for work in self.works.values() if work.look.new)
+        tables = tuple(
+            _outcome(work)
+            for name, work in self.works.items()
+            if work.look.new and name in finished
+        )
         return replace(
             result,
             steps=tuple(self.steps),

@@ -14,11 +14,11 @@ from deltacheck.delta.session import open_session
 from deltacheck.errors import TableNotFoundError, UsageError
 from deltacheck.events import emit
 from deltacheck.ledger.journal import now
-from deltacheck.ledger.quality_log import BATCH, Line, log_frame
+from deltacheck.ledger.quality_log import log_frame
 from deltacheck.names import TableName
 from deltacheck.quality.check import run_checks
 from deltacheck.quality.events import events_of
-from deltacheck.quality.passes import unlogged
+from deltacheck.quality.passes import harvest
 from deltacheck.quality.results import Checked
 from deltacheck.quarantine.holding import Progress, desk
 from deltacheck.rules.files import project_rules
@@ -48,12 +48,13 @@ def check(
         env: The environment's name; default: the project's default.
         project: The project's folder.
         session: A session to use instead of the environment's own.
-        keep: For how long the log keeps its lines, such as ``400d``; default: for good. What
-            is older is deleted, and the small files of deltacheck's own tables are put
-            together.
+        keep: For how long the log keeps its lines of the tables asked for, such as ``400d``;
+            default: for good. What is older is deleted, and the small files of deltacheck's own
+            tables are put together, which else is done where they are many.
         keys: A table to which the keys are appended that are not unique or not found in the
             table that they refer to: values of rows, which are told nowhere else. It is made
-            where it is not there.
+            where it is not there. Where it cannot be written in the end, ``keys_error`` of
+            what is returned says why.
         progress: Told in a few words what is done.
 
     Returns:
@@ -63,6 +64,7 @@ def check(
         UsageError: No table of ``constraints/`` matches.
         DeclarationError: ``keep`` is not a length of time; or a file is malformed.
         IdentifierError: ``keys`` is not the name of a table.
+        LedgerError: ``keys`` is some other table, or cannot be made; nothing was checked.
         DeltacheckError: See ``deltacheck.errors``.
     """
     kept = None if keep is None else Age.parse(keep).length
@@ -107,25 +109,22 @@ def quality_log(
     Raises:
         DeltacheckError: See ``deltacheck.errors``.
     """
-    found = load_project(project)
-    environment = found.environment(env)
-    rules = project_rules(found)
+    declared = load_project(project)
+    environment = declared.environment(env)
+    rules = project_rules(declared)
     selection = Selection(tuple(tables))
     spark = open_session(environment) if session is None else session
-    more: list[Line] = []
+    meant = [one for name, one in rules.items() if selection.has_table(name)]
     with quiet_query_loggers():
-        for name, declared in rules.items():
-            if selection.has_table(name):
-                base = Line(now(), environment.name, str(name), BATCH, "")
-                try:
-                    more += unlogged(spark, environment, declared, base)
-                except TableNotFoundError:
-                    # Declared ahead of its making.
-                    continue
-        rows = log_frame(spark, environment, more)
+        found = harvest(spark, environment, meant, now())
+        for problem in found.problems.values():
+            # Rules may be declared ahead of their table.
+            if not isinstance(problem, TableNotFoundError):
+                raise problem
+        rows = log_frame(spark, environment, found.lines)
     if tables:
-        meant = [str(name).lower() for name in rules if selection.has_table(name)]
-        rows = rows.where(lower(col("table")).isin(meant))
+        names = [str(one.table).lower() for one in meant]
+        rows = rows.where(lower(col("table")).isin(names))
     if view is not None:
         rows.createOrReplaceTempView(view)
     return rows

@@ -16,6 +16,7 @@ from deltacheck.ledger.journal import now as clock
 from deltacheck.names import TableName, quote
 from deltacheck.quality.figures import Figures
 from deltacheck.quality.gather import gather
+from deltacheck.quality.harvest import Said
 from deltacheck.quality.judge import judge, outcome_of
 from deltacheck.quality.results import Outcome
 from deltacheck.quality.scan import ALL, other_tables, wanted_of_batch
@@ -39,6 +40,12 @@ class BatchResult:
 
     check: BatchCheck
     outcome: Outcome
+
+    @property
+    def said(self) -> Said:
+        """It as the log tells it."""
+        check = self.check
+        return Said(check.name, check.on_failure.value, check.owner, self.outcome)
 
 
 def check_batch(

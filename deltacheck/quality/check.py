@@ -9,7 +9,7 @@ of it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -18,27 +18,28 @@ from typing import Literal
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import Definition, at_version, latest_version, read_definition
-from deltacheck.errors import NotDeltaError, TableError, TableNotFoundError
-from deltacheck.ledger.journal import compact_journal
+from deltacheck.delta.table import Definition, Table, at_version, read_table
+from deltacheck.errors import LedgerError, NotDeltaError, TableError, TableNotFoundError
 from deltacheck.ledger.journal import now as clock
 from deltacheck.ledger.quality_log import (
     CHECK,
     RULE,
+    Figure,
     Line,
     Series,
     append_lines,
-    log_exists,
+    harvested,
     read_figures,
     trim_log,
 )
+from deltacheck.ledger.upkeep import TRIM, compact, compact_where_many
 from deltacheck.names import TableName, split_path
 from deltacheck.quality.described import described
 from deltacheck.quality.gather import Gathered, gather, problem_of
 from deltacheck.quality.groups import History, digest, judge_groups, shown_group, summed_up
 from deltacheck.quality.judge import Held, judge_quarantine
 from deltacheck.quality.keys import Fault, open_keys, write_keys
-from deltacheck.quality.passes import unlogged
+from deltacheck.quality.passes import gaps, look_back
 from deltacheck.quality.results import Checked, CheckResult, Group, Outcome, RuleCount, TableGate
 from deltacheck.quality.scan import ALL, Wanted, other_tables, violators, wanted
 from deltacheck.quality.trend import Past
@@ -62,24 +63,23 @@ MISSING = "there is no such table"
 GATE_OF, TABLE_GATE = "gate of {}", "gate of the table"
 """What the log calls the gate of a rule, and that of a table: no check can be called so."""
 
-TRIM = "trim"
-"""What a commit says of itself that deletes old lines of the log, or puts small files together."""
-
 
 @dataclass(frozen=True)
 class Asked:
     """What is to be looked at of one table.
 
     Attributes:
-        version: None: it could not be looked at.
+        table: None: it could not be looked at.
         watched: Rules that Delta does not enforce on it.
+        version: Of the table, that was looked at; None: none was.
         problem: Why it could not be looked at.
     """
 
     declared: TableRules
-    version: int | None
+    table: Table | None
     checks: tuple[TableCheck, ...]
     watched: tuple[Rule, ...]
+    version: int | None = None
     problem: str = ""
 
     @property
@@ -128,8 +128,9 @@ def run_checks(
         rules: The declarations of all tables.
         selection: Which tables, checks and rules are asked for.
         now: The time of the run, in UTC; default: the clock's.
-        keep: For how long the log keeps its lines; None: for good. Where it is given, the files
-            of deltacheck's own tables are put together as well.
+        keep: For how long the log keeps its lines of the tables asked for; None: for good. Where
+            it is given, the files of deltacheck's own tables are put together, else where they
+            are many.
         keys: A table for the keys for which checks fail; None: they are not written.
 
     Raises:
@@ -138,7 +139,7 @@ def run_checks(
     """
     at = clock() if now is None else now
     run = uuid.uuid4().hex
-    log_exists(on.session, environment)
+    seen = harvested(on.session, environment)
     if keys is not None:
         open_keys(on.session, environment, keys)
     wanted = [
@@ -146,21 +147,30 @@ def run_checks(
         for name in sorted(rules, key=str)
         if _is_asked_for(selection, rules[name])
     ]
+    past = _history(on, environment, wanted, at)
     tables: list[_Table] = []
     for asked in wanted:
         # Rules may be declared ahead of their table; a check of it cannot pass.
         if asked.problem != MISSING or asked.checks:
             on.progress(f"Checking {asked.name}")
             base = Line(at, environment.name, str(asked.name), CHECK, "", source=SOURCE, run=run)
-            tables.append(_look_at(on, environment, asked, base))
+            tables.append(_look_at(on, environment, asked, base, seen, past[asked.name]))
     lines = [line for table in tables for line in table.lines]
     append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
-    faults = [fault for table in tables for fault in table.faults]
-    written = keys is not None and write_keys(on.session, environment, keys, faults, at, run)
-    if keep is not None:
-        tag = Tag(run=run, step=TRIM)
-        trim_log(on.session, environment, at - keep, tag)
-        compact_journal(on.session, environment, tag)
+    written, unwritten = False, None
+    if keys is not None:
+        faults = [fault for table in tables for fault in table.faults]
+        try:
+            written = write_keys(on.session, environment, keys, faults, at, run)
+        except LedgerError as error:
+            unwritten = error
+    trim = Tag(run=run, step=TRIM)
+    if keep is None:
+        compact_where_many(on.session, environment, trim)
+    else:
+        about = None if selection.everything else [str(asked.name) for asked in wanted]
+        trim_log(on.session, environment, at - keep, trim, about)
+        compact(on.session, environment, trim)
     return Checked(
         environment=environment.name,
         run=run,
@@ -170,8 +180,10 @@ def run_checks(
         gates=tuple(table.gate for table in tables if table.gate is not None),
         missing=tuple(one.name for one in tables if one.problem == MISSING),
         problems={one.name: one.problem for one in tables if one.problem not in ("", MISSING)},
+        gaps=gaps(lines),
         selection=selection,
         keys=str(keys) if written else None,
+        keys_error=unwritten,
     )
 
 
@@ -192,18 +204,25 @@ class _Table:
     faults: tuple[Fault, ...]
 
 
-def _look_at(on: Desk, environment: Environment, asked: Asked, base: Line) -> _Table:
-    if asked.problem:
-        return _judged(on, asked, asked.unseen(asked.problem), {}, base)
-    written: list[Line] = []
+def _look_at(
+    on: Desk,
+    environment: Environment,
+    asked: Asked,
+    base: Line,
+    seen: Mapping[str, int],
+    past: Mapping[str, History],
+) -> _Table:
+    if asked.table is None:
+        return _judged(on, asked, asked.unseen(asked.problem), past, base)
+    written: tuple[Line, ...] = ()
     others = [other for check in asked.checks for other in other_tables(check.test)]
     try:
-        written = unlogged(on.session, environment, asked.declared, base)
+        passes = look_back(on.session, environment, asked.table, asked.declared, base, seen)
+        asked, written = replace(asked, version=passes.version), passes.lines
         found = gather(on.session, asked.name, asked.wanted(), others)
     except (TableError, *EngineFailure) as error:
         asked = replace(asked, problem=problem_of(error, asked.name))
         found = asked.unseen(asked.problem)
-    past = _history(on, environment, asked, base.at)
     table = _judged(on, asked, found, past, base)
     return replace(table, lines=(*written, *table.lines))
 
@@ -244,16 +263,15 @@ def _asked(on: Desk, declared: TableRules, selection: Selection) -> Asked:
     checks = tuple(one for one in declared.checks if selection.has_rule(declared, one))
     rules = tuple(one for one in declared.rules if selection.has_rule(declared, one))
     try:
-        table = read_definition(on.session, declared.table)
-        version = latest_version(on.session, table.name)
+        table = read_table(on.session, declared.table)
     except NotDeltaError:
         raise
     except TableNotFoundError:
-        return Asked(declared, None, checks, (), MISSING)
+        return Asked(declared, None, checks, (), problem=MISSING)
     except (TableError, *EngineFailure) as error:
-        return Asked(declared, None, checks, rules, problem_of(error, declared.table))
+        return Asked(declared, None, checks, rules, problem=problem_of(error, declared.table))
     watched = tuple(rule for rule in rules if not _enforces(table, rule))
-    return Asked(declared, version, checks, watched)
+    return Asked(declared, table, checks, watched)
 
 
 def _enforces(table: Definition, rule: Rule) -> bool:
@@ -265,24 +283,32 @@ def _enforces(table: Definition, rule: Rule) -> bool:
 
 
 def _history(
-    on: Desk, environment: Environment, asked: Asked, at: datetime
-) -> dict[str, dict[str, list[Past]]]:
-    """Check to the history that it is held against."""
-    series: dict[str, Series] = {}
-    for check in asked.checks:
-        if isinstance(check.test, Trend):
-            last = check.test.last
-            weeks = timedelta(weeks=last.count, days=1) if last.weekly else timedelta()
-            runs = 0 if last.weekly else last.count
-            name = str(asked.name)
-            series[check.name] = Series(name, check.name, described(check), runs, at - weeks)
-    known = read_figures(on.session, environment, series.values())
-    history: dict[str, dict[str, list[Past]]] = {}
-    for name, one in series.items():
-        groups = history.setdefault(name, {})
-        for figure in known[one]:
-            groups.setdefault(figure.group, []).append(Past(figure.at, Fraction(figure.value)))
-    return history
+    on: Desk, environment: Environment, wanted: Iterable[Asked], at: datetime
+) -> dict[TableName, dict[str, History]]:
+    """Table to check to the history that it is held against."""
+    series: dict[TableName, dict[str, Series]] = {}
+    for asked in wanted:
+        about = series.setdefault(asked.name, {})
+        for check in asked.checks:
+            if isinstance(check.test, Trend):
+                last = check.test.last
+                weeks = timedelta(weeks=last.count, days=1) if last.weekly else timedelta()
+                runs = 0 if last.weekly else last.count
+                name = str(asked.name)
+                about[check.name] = Series(name, check.name, described(check), runs, at - weeks)
+    every = [one for about in series.values() for one in about.values()]
+    known = read_figures(on.session, environment, every)
+    return {
+        name: {check: _by_group(known[one]) for check, one in about.items()}
+        for name, about in series.items()
+    }
+
+
+def _by_group(figures: Iterable[Figure]) -> dict[str, list[Past]]:
+    groups: dict[str, list[Past]] = {}
+    for figure in figures:
+        groups.setdefault(figure.group, []).append(Past(figure.at, Fraction(figure.value)))
+    return groups
 
 
 def _result(

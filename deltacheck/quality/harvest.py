@@ -10,12 +10,66 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from fractions import Fraction
+from typing import Any
 
 from deltacheck.delta.table import CONSTRAINT_PREFIX, Commit
-from deltacheck.ledger.quality_log import BATCH, RULE, WRITE, Line
+from deltacheck.ledger.quality_log import BATCH, CHECK, RULE, WRITE, Line
+from deltacheck.quality.results import Outcome
 
 _MADE_ANEW = {"CREATE", "REPLACE", "RESTORE", "CLONE", "CONVERT"}
 """First words of operations before which the table may have had other constraints."""
+
+_COLUMNS = {"COLUMN", "COLUMNS", "SCHEMA"}
+"""Last words of operations before which the schema may have held rows to something else."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a check of a batch as a whole said of it.
+
+    Attributes:
+        action: What its failure means.
+        owner: Who answers for it.
+    """
+
+    check: str
+    action: str
+    owner: str
+    outcome: Outcome
+
+    def told(self) -> dict[str, object]:
+        """It as the commit that decides a batch tells it; ``of`` reads that."""
+        said = self.outcome
+        told: dict[str, object] = {
+            "state": said.state,
+            "message": said.message,
+            "rows": said.rows,
+            "failed": said.failed,
+            "action": self.action,
+        }
+        if said.figure is not None:
+            told["figure"] = float(said.figure)
+        if self.owner:
+            told["owner"] = self.owner
+        return told
+
+    @classmethod
+    def of(cls, check: str, told: Mapping[str, Any]) -> Said:
+        """What a commit tells of a check."""
+        figure = told.get("figure")
+        return cls(
+            check,
+            told["action"],
+            told.get("owner", ""),
+            Outcome(
+                told["state"],
+                told["message"],
+                told["rows"],
+                told["failed"],
+                None if figure is None else Fraction(figure),
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -32,8 +86,9 @@ class Written:
         refused: Whether none of its rows is in the table, since it was stopped or quarantined.
         named: The rule for which Delta refused it, or that stopped it; it failed also where no
             row could be told to break it.
-        constraints: The names, in lower case, of the CHECKs that the rows were held against;
-            None: the history does not tell.
+        constraints: The names, in lower case, of the CHECKs that the rows were held against, and
+            of what the schema holds them to; None: the history does not tell.
+        checked: What each check of the batch as a whole said.
         version: The table's version that it made; None: none, or nobody has looked.
     """
 
@@ -44,6 +99,7 @@ class Written:
     bad: int
     refused: bool
     constraints: frozenset[str] | None
+    checked: tuple[Said, ...] = ()
     named: str | None = None
     version: int | None = None
     batch: str | None = None
@@ -51,19 +107,25 @@ class Written:
     source: str = WRITE
 
 
-def written_batches(commits: Sequence[Commit], constraints: Iterable[str]) -> list[Written]:
+def written_batches(
+    commits: Sequence[Commit], constraints: Iterable[str], by_schema: Iterable[str] = ()
+) -> list[Written]:
     """The wrapped batches among a table's commits, oldest first.
 
     Args:
         commits: The newest commits of the table, newest first, without a gap.
         constraints: The names of the CHECKs that the table has after them.
+        by_schema: The names of what its schema holds rows to after them.
     """
     known: frozenset[str] | None = frozenset(name.lower() for name in constraints)
+    besides = frozenset(name.lower() for name in by_schema)
     found = []
     for commit in commits:
-        if (batch := _batch(commit, known)) is not None:
+        if (batch := _batch(commit, None if known is None else known | besides)) is not None:
             found.append(batch)
         known = _before(commit, known)
+        if commit.operation.split()[-1] in _COLUMNS:
+            besides = frozenset()
     return found[::-1]
 
 
@@ -73,6 +135,8 @@ def _batch(commit: Commit, constraints: frozenset[str] | None) -> Written | None
     if "attempt" not in tag or "step" in tag or "run" in tag:
         return None
     told = tag.get("detail", {})
+    checked = tuple(Said.of(name, said) for name, said in told.get("checks", {}).items())
+    failed = {said.check for said in checked if said.outcome.state == "failed"}
     output = int(commit.metrics.get("numOutputRows", 0))
     # An overwrite of some rows of a file counts those too that it copies into a new one.
     output -= int(commit.metrics.get("numCopiedRows", 0))
@@ -86,9 +150,10 @@ def _batch(commit: Commit, constraints: frozenset[str] | None) -> Written | None
         broken={str(rule): int(rows) for rule, rows in told.get("broken", {}).items()},
         bad=int(told.get("bad", 0)),
         refused=told.get("route") == "batch",
-        # The check for which a batch is quarantined is none of the rules.
-        named=None if told.get("rule") in told.get("checks", {}) else told.get("rule"),
+        # The check for which a batch is quarantined has a line of its own.
+        named=None if told.get("rule") in failed else told.get("rule"),
         constraints=constraints,
+        checked=checked,
         batch=tag.get("batch"),
         job=tag.get("job"),
     )
@@ -112,7 +177,7 @@ def _before(commit: Commit, after: frozenset[str] | None) -> frozenset[str] | No
 def lines(
     batches: Iterable[Written], base: Line, names: Mapping[str, str], actions: Mapping[str, str]
 ) -> Iterator[Line]:
-    """The lines of the log for some batches: one for each rule, and one for the batch.
+    """The lines of the log for some batches: for each rule, each check, and last for the batch.
 
     Args:
         base: What all lines have in common.
@@ -143,6 +208,9 @@ def lines(
         for key, failed in counts.items():
             line = replace(about, kind=RULE, rule=shown.get(key, key), action=actions.get(key))
             yield _judged(line, failed)
+        for said in one.checked:
+            line = replace(about, kind=CHECK, rule=said.check, action=said.action)
+            yield said.outcome.told_in(replace(line, owner=said.owner or None))
         batch = _judged(replace(about, kind=BATCH), one.bad)
         yield replace(batch, state="failed") if one.refused else batch
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Tag, commit
@@ -76,12 +77,16 @@ def open_keys(session: SparkSession, environment: Environment, place: TableName)
         return
     what = "a table of failing keys"
     check_format(table.properties, place, what)
-    if table.schema.names != SCHEMA.names:
+    if _columns(table.schema) != _columns(SCHEMA):
         raise LedgerError(
             f"{place} is not {what} of deltacheck; it was left untouched.",
             hint="Name a table that is not there yet.",
             table=str(place),
         )
+
+
+def _columns(schema: StructType) -> list[tuple[str, str]]:
+    return [(one.name, one.dataType.simpleString()) for one in schema]
 
 
 def _create(session: SparkSession, environment: Environment, place: TableName) -> None:
@@ -115,8 +120,28 @@ def write_keys(
         Whether there was a check whose keys could be written.
 
     Raises:
-        PySparkException, Py4JJavaError: It cannot be written.
+        LedgerError: It cannot be written.
     """
+    try:
+        return _write(session, environment, place, faults, at, run)
+    except EngineFailure as error:
+        failure = failure_of(error)
+        raise LedgerError(
+            f"The keys for which checks failed could not be written to {place}: Spark says "
+            f"{failure.condition or failure.kind}. What the checks found is in the log.",
+            hint="See to your rights there and to its constraints, and run the checks again.",
+            table=str(place),
+        ) from None
+
+
+def _write(
+    session: SparkSession,
+    environment: Environment,
+    place: TableName,
+    faults: Iterable[Fault],
+    at: datetime,
+    run: str,
+) -> bool:
     found = [rows for one in faults if (rows := _keys(session, one)) is not None]
     if not found:
         return False

@@ -8,6 +8,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
+from deltacheck.errors import LedgerError
 from deltacheck.ledger.quality_log import Line
 from deltacheck.quality.words import rows
 from deltacheck.rules.checks import OnFailure, TableCheck
@@ -160,7 +161,10 @@ class Checked:
         at: When it began (UTC).
         missing: Tables that have checks and are not there.
         problems: Table to why it could not be looked at.
+        gaps: What the log lacks, since tables' histories had been cleaned up before anybody read
+            them; a sentence for each.
         keys: Where the keys are for which checks failed; None: nobody asked, or there are none.
+        keys_error: Why they could not be written, where they could not.
     """
 
     environment: str
@@ -173,6 +177,8 @@ class Checked:
     gates: tuple[TableGate, ...] = ()
     keys: str | None = None
     problems: Mapping[str, str] = field(default_factory=dict)
+    gaps: tuple[str, ...] = ()
+    keys_error: LedgerError | None = None
 
     @property
     def failed(self) -> bool:

@@ -37,6 +37,13 @@ MOST_GROUPS = 10_000
 _ALIAS = "AS _deltacheck"
 """Keeps Spark from taking WHERE for an alias: ``FROM t WHERE (a)`` names its columns anew."""
 
+_EXACT = (
+    "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
+    "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\")"
+)
+"""How times stand in the name of a group: Spark's own way of writing them ends with milliseconds
+(``JSONOptions``), and a time is known to the microsecond."""
+
 ALL = ""
 """The one group of a check that does not group its rows."""
 
@@ -105,7 +112,7 @@ def _query(over: Pass, parts: Sequence[Wanted]) -> Query:
     where = group = ""
     if over.by:
         # A group none of whose rows matter is still there: that it has none may be the news.
-        columns.insert(0, f"to_json({_struct(over.by)}) AS g")
+        columns.insert(0, f"to_json({_struct(over.by)}, {_EXACT}) AS g")
         group = f" GROUP BY {', '.join(f'({sql})' for sql in over.by)} LIMIT {MOST_GROUPS + 1}"
     elif None not in wheres:
         where = " WHERE " + " OR ".join(f"({sql})" for sql in wheres)

@@ -6,7 +6,7 @@ Reads the table's metadata; knows nothing of quarantined rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
@@ -14,8 +14,9 @@ from pyspark.sql.types import StructType
 from deltacheck.delta.failures import LENGTH_RULE
 from deltacheck.delta.table import Definition
 from deltacheck.ledger.recorded import read_recorded
-from deltacheck.names import quote
+from deltacheck.names import quote, split_path
 from deltacheck.quarantine.terms import Term, rule_term
+from deltacheck.rules.model import Kind, Rule
 
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark keeps the declared type of a CHAR or VARCHAR column, which it reads as STRING
@@ -54,6 +55,45 @@ def rules_today(table: Definition) -> Today:
         else:
             rules[name] = term
     return Today(rules, tuple(unread))
+
+
+def held_by_schema(table: Definition, rules: Iterable[Rule]) -> dict[str, str]:
+    """What a table's schema holds its rows to, by name: in lower case, and as it is shown.
+
+    That is its NOT NULLs, and the lengths of its CHARs and VARCHARs.
+
+    Args:
+        rules: Those that are declared: a NOT NULL has the name of its rule.
+    """
+    # A rule that a CHECK holds is that one's name.
+    listed = [rule for rule in rules if table.constraint(rule.name) is None]
+    names = [not_null_name(listed, path) for path in sorted(table.not_null)]
+    if length_rule(table.schema):
+        names.append(LENGTH_RULE)
+    return {name.lower(): name for name in names}
+
+
+def not_null_name(rules: Iterable[Rule], path: Sequence[str]) -> str:
+    """What a NOT NULL of a schema is called: as its rule, where one is declared."""
+    rule = declared_not_null(rules, path)
+    return "_".join(path) + "_not_null" if rule is None else rule.name
+
+
+def declared_not_null(rules: Iterable[Rule], path: Sequence[str]) -> Rule | None:
+    """The rule that a column may not be NULL, by its path in any case."""
+    wanted = tuple(part.lower() for part in path)
+    for rule in rules:
+        column = not_null_path(rule)
+        if column is not None and tuple(part.lower() for part in column) == wanted:
+            return rule
+    return None
+
+
+def not_null_path(rule: Rule | None) -> tuple[str, ...] | None:
+    """The column that may not be NULL by a rule, as a path; None: it says something else."""
+    if rule is None or rule.kind is not Kind.NOT_NULL or rule.column is None:
+        return None
+    return split_path(rule.column)
 
 
 def length_rule(schema: StructType) -> str:

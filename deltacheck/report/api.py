@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from glob import escape
 from pathlib import Path
@@ -17,7 +17,6 @@ from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.errors import TableError, UsageError
 from deltacheck.ledger.journal import now, read_journal
 from deltacheck.ledger.quality_log import (
-    BATCH,
     HARVEST,
     Line,
     append_lines,
@@ -25,11 +24,12 @@ from deltacheck.ledger.quality_log import (
     once,
     read_log,
 )
+from deltacheck.ledger.upkeep import TRIM, compact_where_many
 from deltacheck.migrate.api import Given, read_project
 from deltacheck.migrate.status import RuleStatus, read_status
 from deltacheck.names import TableName
 from deltacheck.quality.gather import problem_of
-from deltacheck.quality.passes import unlogged
+from deltacheck.quality.passes import harvest
 from deltacheck.quarantine.holding import Desk, Progress, Selection, desk, holding
 from deltacheck.quarantine.listing import Held, count_held
 from deltacheck.report.facts import Report, report_of
@@ -96,22 +96,22 @@ def _read(on: Desk, given: Given, days: int) -> Report:
     rules, problems = _rules(on, given, names)
     # What a write told of itself is a little older than what the history tells of it.
     logged = read_log(on.session, given.environment, at - timedelta(days=days + 1))
-    harvest: list[Line] = []
+    declared = [given.rules.get(name, TableRules(name, ())) for name in names]
+    found = harvest(on.session, given.environment, declared, at)
+    for name, problem in found.problems.items():
+        problems.setdefault(str(name), problem_of(problem, name))
     held: list[Held] = []
     for name in names:
-        base = Line(at, given.environment.name, str(name), BATCH, "")
-        declared = given.rules.get(name, TableRules(name, ()))
         try:
             held += count_held(holding(on, name), Selection())
-            harvest += unlogged(on.session, given.environment, declared, base)
         except (TableError, *EngineFailure) as error:
             problems.setdefault(str(name), problem_of(error, name))
-    _keep(on, given, harvest)
+    _keep(on, given, found.lines)
     return report_of(
         given.environment.name,
         at,
         rules=rules,
-        lines=once([*logged, *harvest]),
+        lines=once([*logged, *found.lines]),
         held=held,
         runs=read_journal(on.session, given.environment).runs,
         problems=problems,
@@ -119,12 +119,13 @@ def _read(on: Desk, given: Given, days: int) -> Report:
     )
 
 
-def _keep(on: Desk, given: Given, harvest: list[Line]) -> None:
+def _keep(on: Desk, given: Given, lines: Sequence[Line]) -> None:
     """Put passes into the log; whoever may not write it gets the report all the same."""
-    if all(line.kind == HARVEST for line in harvest):
+    if all(line.kind == HARVEST and line.message is None for line in lines):
         return
     try:
-        append_lines(on.session, given.environment, harvest, Tag(step=STEP))
+        append_lines(on.session, given.environment, lines, Tag(step=STEP))
+        compact_where_many(on.session, given.environment, Tag(step=TRIM))
     except EngineFailure as error:
         log.warning(
             "%s could not be written (%s); a later run takes in what was found",

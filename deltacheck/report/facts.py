@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 from deltacheck.ledger.journal import Run
 from deltacheck.ledger.quality_log import BATCH, CHECK, GUARD, HARVEST, RULE, WRITE, Line
+from deltacheck.migrate.logged import SOURCE as UPGRADE
 from deltacheck.migrate.status import RuleStatus
 from deltacheck.quarantine.listing import Held
 
@@ -38,7 +39,7 @@ class Day:
         rows: Rows that came in with them.
         bad: Rows of them that broke a rule that is more than a warning; of a batch that a check
             of it as a whole stopped, all.
-        failed: Rule to the rows that broke it.
+        failed: Rule to the rows that broke it; None: nobody could count them.
         stopped: Batches of which no row was written to the table.
         checks: Check or gate to what it said when it was last run on that day; of those that
             look at each batch, to the last failure.
@@ -50,7 +51,7 @@ class Day:
     rows: int = 0
     bad: int = 0
     stopped: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int | None] = field(default_factory=dict)
     checks: Mapping[str, Line] = field(default_factory=dict)
     stops: tuple[str, ...] = ()
 
@@ -107,6 +108,7 @@ class TableFacts:
         actions: Rule to what happens to rows of a batch that break it.
         held: None: its quarantine could not be looked at.
         problem: Why something of it could not be looked at.
+        gaps: What the log lacks, since the table's history had been cleaned up before.
     """
 
     table: str
@@ -118,6 +120,7 @@ class TableFacts:
     actions: Mapping[str, str]
     held: Holding | None
     problem: str = ""
+    gaps: tuple[str, ...] = ()
 
     @property
     def batches(self) -> int:
@@ -214,19 +217,14 @@ def report_of(
         most_runs: How many runs are told.
     """
     since = at.date() - timedelta(days=days - 1)
-    told = sorted(
-        (
-            line
-            for line in lines
-            if line.environment == environment and line.at.date() >= since and line.kind != HARVEST
-        ),
-        key=lambda line: line.at,
-    )
+    known = [x for x in lines if x.environment == environment and x.at.date() >= since]
+    told = sorted((line for line in known if line.kind != HARVEST), key=lambda line: line.at)
     problems = problems or {}
     by_table = _grouped(told, lambda line: line.table)
+    gaps = _grouped((x for x in known if x.kind == HARVEST and x.message), lambda x: x.table)
     statuses = _grouped(rules, lambda rule: rule.table)
     waiting = _grouped(held, lambda one: one.table)
-    names = sorted({*by_table, *statuses, *waiting, *problems})
+    names = sorted({*by_table, *statuses, *waiting, *problems, *gaps})
     return Report(
         environment=environment,
         at=at,
@@ -241,6 +239,8 @@ def report_of(
                 if name in waiting or name not in problems
                 else None,
                 problems.get(name, ""),
+                # Two who read the same history at once say the same of it.
+                tuple(dict.fromkeys(line.message or "" for line in gaps.get(name, []))),
             )
             for name in names
         ),
@@ -262,6 +262,7 @@ def _table(
     lines: Sequence[Line],
     held: Holding | None,
     problem: str,
+    gaps: tuple[str, ...],
 ) -> TableFacts:
     owners = [rule.owner for rule in rules] + [line.owner or "" for line in lines]
     of_rules = [line for line in lines if line.kind == RULE]
@@ -279,6 +280,7 @@ def _table(
         actions={line.rule or "": line.action for line in of_rules if line.action},
         held=held,
         problem=problem,
+        gaps=gaps,
     )
 
 
@@ -288,7 +290,8 @@ def _last_checks(lines: Iterable[Line]) -> dict[str, Line]:
 
 
 def _is_check(line: Line) -> bool:
-    return line.kind == CHECK and line.group is None and line.rule is not None
+    # The gate of an upgrade is asked once: that it stopped one is no state of the table.
+    return line.kind == CHECK and line.group is None and line.source != UPGRADE
 
 
 def _checks_of_day(lines: Iterable[Line]) -> dict[str, Line]:
@@ -300,10 +303,15 @@ def _checks_of_day(lines: Iterable[Line]) -> dict[str, Line]:
 
 def _days(lines: Sequence[Line]) -> tuple[Day, ...]:
     # That a rule held, or that somebody counted the rows which break it, is no event by itself.
-    events = [line for line in lines if line.kind != RULE or (line.source != CHECK and line.failed)]
+    events = [line for line in lines if line.kind != RULE or _was_broken(line)]
     by_day = _grouped(events, lambda line: line.at.date().isoformat())
     repeated = _repeated(lines)
     return tuple(_day(some, repeated) for _, some in sorted(by_day.items()))
+
+
+def _was_broken(line: Line) -> bool:
+    """Whether a line is of a rule that rows of a batch or of an upgraded table broke."""
+    return line.kind == RULE and line.source != CHECK and line.state == "failed"
 
 
 def _repeated(lines: Iterable[Line]) -> frozenset[str | None]:
@@ -315,10 +323,11 @@ def _repeated(lines: Iterable[Line]) -> frozenset[str | None]:
 def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
     came = [line for line in lines if line.run not in repeated]
     batches = [line for line in came if line.kind == BATCH]
-    failed: dict[str, int] = {}
+    failed: dict[str, int | None] = {}
     for line in came:
-        if line.kind == RULE and line.rule is not None and line.failed:
-            failed[line.rule] = failed.get(line.rule, 0) + line.failed
+        if _was_broken(line) and line.rule is not None:
+            counts = [one for one in (failed.get(line.rule), line.failed) if one is not None]
+            failed[line.rule] = sum(counts) if counts else None
     return Day(
         day=lines[0].at.date(),
         batches=len(batches),
@@ -327,7 +336,11 @@ def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
         stopped=sum(line.message is not None for line in batches),
         failed=failed,
         checks=_checks_of_day(lines),
-        stops=tuple(line.message for line in lines if line.kind != CHECK and line.message),
+        stops=tuple(
+            line.message
+            for line in lines
+            if line.message and (line.kind != CHECK or line.source == UPGRADE)
+        ),
     )
 
 

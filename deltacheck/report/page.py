@@ -35,7 +35,9 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(number=_number, count=_count, share=_share, day=_day, time=_time)
+    found.filters.update(
+        number=_number, count=_count, broke=_broke, share=_share, day=_day, time=_time
+    )
     found.globals.update(
         shown_wrong=SHOWN_WRONG,
         came_in=came_in,
@@ -78,14 +80,15 @@ def bad_share(facts: TableFacts, days: Sequence[Day]) -> Plot:
 def broken(facts: TableFacts, rule: str, days: Sequence[Day]) -> Plot:
     """The rows of each day that broke a rule."""
     became = fate(facts, rule)
+    rows = {day.day: day.failed.get(rule, 0) for day in days}
     return plot(
         f"Rows that broke {rule}{f' ({became})' if became else ''}",
-        _count(max(day.failed.get(rule, 0) for day in days), "row"),
+        _count(max(known or 0 for known in rows.values()), "row"),
         _columns(
             days,
-            lambda day: day.failed.get(rule, 0),
-            lambda day: f"{_day(day.day)}: {_count(day.failed.get(rule, 0), 'row')}",
-            part=lambda day: day.failed.get(rule, 0),
+            lambda day: rows[day.day] or 0,
+            lambda day: f"{_day(day.day)}: {_broke(rows[day.day])}",
+            part=lambda day: rows[day.day] or 0,
         ),
     )
 
@@ -158,6 +161,15 @@ def _count(value: int, what: str) -> str:
     """
     more = "es" if what.endswith("ch") else "s"
     return f"{value:,} {what}" if value == 1 else f"{value:,} {what}{more}"
+
+
+def _broke(rows: int | None) -> str:
+    """The rows that broke a rule, in words.
+
+    >>> _broke(1), _broke(None)
+    ('1 row', 'rows that nobody could count')
+    """
+    return "rows that nobody could count" if rows is None else _count(rows, "row")
 
 
 def _share(part: int, whole: int) -> str:

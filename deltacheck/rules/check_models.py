@@ -496,7 +496,8 @@ def declaration_of(check: BatchCheck) -> dict[str, object]:
     Names of tables stand as they were read, with no variable left in them.
     """
     told = True if check.kind == "not_empty" else _declared_test(check.test)
-    return {check.kind: told, "on_failure": check.on_failure.value}
+    owner = {"owner": check.owner} if check.owner else {}
+    return {check.kind: told, "on_failure": check.on_failure.value, **owner}
 
 
 def _declared_test(test: BatchTest) -> object:

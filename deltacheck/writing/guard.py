@@ -2,13 +2,14 @@
 
 The write is attempted, and Delta judges what it would put into the table. Only once Delta has
 refused it are the source rows looked at: those that break a rule by themselves are told apart,
-and the batch is quarantined whole, or without them the write is attempted again.
+and the batch is quarantined whole, or without them the write is attempted again. Before that
+only checks of the batch as a whole look at the source, where there are some.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck.delta.commit import Fence, Tag
 from deltacheck.delta.failures import EngineFailure, violation_of
 from deltacheck.delta.log import quiet_query_loggers
-from deltacheck.delta.table import latest_version, read_definition
+from deltacheck.delta.table import latest_version
 from deltacheck.delta.warehouse import exclusive
 from deltacheck.errors import (
     BatchError,
@@ -29,23 +30,22 @@ from deltacheck.ledger.journal import now
 from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import read_place
+from deltacheck.rules.checks import Unique
 from deltacheck.rules.model import Action
-from deltacheck.writing.judge import BatchRule, Ground, batch_rules, check_given
+from deltacheck.writing.judge import check_given
 from deltacheck.writing.logged import BatchLog
 from deltacheck.writing.once import ROWS, find_commit, remove_attempt
-from deltacheck.writing.request import OnQuarantine, Request, Rules, check_frame, request
+from deltacheck.writing.request import Figure, OnQuarantine, Request, Rules, check_frame, request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.route import check_names, labels_of, new_attempt, quarantine_place, send
-from deltacheck.writing.seen import AS_IT_CAME
+from deltacheck.writing.source import expressions, verdict_of_checks, verdict_of_refusal
 from deltacheck.writing.survey import Survey, survey
 from deltacheck.writing.telling import stops_told
-from deltacheck.writing.verdict import Refusal, Verdict, judge_source, named_rule
+from deltacheck.writing.verdict import Refusal, Verdict, pin
+from deltacheck.writing.whole import Whole, check_figures, check_source, failures
 from deltacheck.writing.write import quarantined_error, tell
 
 log = logging.getLogger("deltacheck")
-
-_INVARIANT = "EXPRESSION("
-"""How Delta begins the name of an invariant that a column of an old table carries."""
 
 
 def guard(
@@ -56,6 +56,8 @@ def guard(
     *,
     batch_id: object = None,
     rules: Rules | None = None,
+    checks: Mapping[str, object] | None = None,
+    figures: Mapping[str, Figure] | None = None,
     keep: str | Iterable[str] = (),
     quarantine: str | None = None,
     max_bad: str | int | None = None,
@@ -90,6 +92,10 @@ def guard(
             action may run twice is its own affair. Not with ``route="rows"``.
         rules: What becomes of rows that break one of the table's constraints, as for ``write``.
             A rule of another name can only warn: Delta refuses no row for it.
+        checks: Checks of the source rows as a whole, as for ``write``, but for
+            ``unique_in_table``: what the action does to rows that the table has is its own
+            affair. The source is then pinned and looked at before the action.
+        figures: Figures that checks hold the source rows against, as for ``write``.
         keep: Columns that go to quarantine and not to the action.
         gate: A number of rows, ``"5%"`` or ``"1/3"``; if more break a rule by themselves the
             write fails, and nothing is quarantined. Default: the table's own gate.
@@ -103,6 +109,7 @@ def guard(
         GateError: See ``gate``.
         FailRuleError: Delta named a ``fail`` rule, or a source row breaks one; nothing was
             quarantined.
+        CheckError: The source rows fail a check that says stop; the action was not tried.
         BatchError: The batch was quarantined before, and has been purged since.
         TableNotFoundError: There is no such table.
         UsageError: The arguments contradict each other, the batch or the table.
@@ -115,6 +122,8 @@ def guard(
         route=route,
         batch_id=batch_id,
         rules=rules,
+        checks=checks,
+        figures=figures,
         keep=keep,
         quarantine=quarantine,
         max_bad=max_bad,
@@ -132,9 +141,11 @@ def guard(
             hint='Leave one out; route="batch" quarantines at most once per id.',
             table=table,
         )
+    _check_checks(asked)
     check_frame(df, asked)
     with quiet_query_loggers():
         known = survey(df.sparkSession, asked)
+        check_figures(asked, known)
     logged = BatchLog(df.sparkSession, asked, known, new_attempt(), now())
     with stops_told(asked, known), logged.stops():
         result = _guarded(df, asked, known, action)
@@ -153,19 +164,42 @@ def _guarded(
         _check_rules(asked, known)
         if (earlier := _earlier(session, asked, known)) is not None:
             return earlier
+        whole, came = Whole(), None
+        if known.checks:
+            df = pin(df)
+            whole = check_source(df, expressions(df, asked, known), asked, known)
+            came = df.count()
+            if whole.quarantined_by is not None:
+                check_names(df, asked)
+                return _set_aside(session, asked, known, verdict_of_checks(df, asked, known, whole))
         refusal = _attempt(df, asked, action)
         if refusal is None:
             return WriteResult(
                 ok=True,
                 table=str(asked.table),
                 route="clean",
+                checks=failures(whole.results),
                 batch_id=asked.batch_id,
                 _session=session,
+                _came=came,
+                _checked=whole.results,
             )
         try:
-            return _quarantined(df, asked, known, action, refusal)
+            return _quarantined(df, asked, known, action, refusal, whole)
         except (QuarantineError, NotDeltaError) as problem:
             raise refusal.error from problem
+
+
+def _check_checks(asked: Request) -> None:
+    for check in asked.checks.values():
+        if isinstance(check.test, Unique) and check.test.in_table:
+            raise UsageError(
+                f"The check {check.name} of a guarded write to {asked.table} asks for rows that "
+                "the table has already, which an action may change; nothing was done.",
+                hint="Check that the batch is `unique`, or write it by deltacheck.write.",
+                table=str(asked.table),
+                rule=check.name,
+            )
 
 
 def _check_rules(asked: Request, known: Survey) -> None:
@@ -230,10 +264,11 @@ def _quarantined(
     known: Survey,
     action: Callable[[DataFrame], Any],
     refusal: Refusal,
+    whole: Whole,
 ) -> WriteResult:
     session = df.sparkSession
     check_names(df, asked)
-    verdict = _verdict(df, asked, known, refusal)
+    verdict = replace(verdict_of_refusal(df, asked, known, refusal), checked=whole.results)
     if verdict.fate == "rows":
         tag = Tag(attempt=new_attempt(), job=asked.job)
         sent = verdict.counts.quarantine > 0
@@ -249,6 +284,13 @@ def _quarantined(
             return _told(session, asked, known, verdict)
         log.warning("%s refused the other rows of a guarded batch as well", asked.table)
         verdict = replace(verdict, fate="batch")
+    return _set_aside(session, asked, known, verdict)
+
+
+def _set_aside(
+    session: SparkSession, asked: Request, known: Survey, verdict: Verdict
+) -> WriteResult:
+    """Quarantine a batch whole; with an id, unless it has been before."""
     batch = asked.batch_id
     tag = Tag(attempt=new_attempt(), batch=batch, job=asked.job)
     _send(session, asked, known, verdict, tag)
@@ -263,52 +305,6 @@ def _quarantined(
             table=str(asked.table),
         )
     return _told(session, asked, known, verdict)
-
-
-def _verdict(df: DataFrame, asked: Request, known: Survey, refusal: Refusal) -> Verdict:
-    """Judge source rows by the rules that can be evaluated on them."""
-    table = read_definition(df.sparkSession, asked.table)
-    rules = batch_rules(known, table)
-    unjudged = Ground(table, AS_IT_CAME, (), rules)
-    replaces = refusal.violation.replaces
-    if not _is_ours(refusal, unjudged) or not (replaces is None or _resolves(df, replaces)):
-        raise refusal.error
-    there = frozenset(name.lower() for name in df.columns)
-    judged = tuple(r for r in rules if _has_columns(r, there) and _resolves(df, r.broken))
-    left = tuple(rule for rule in rules if rule not in judged)
-    try:
-        return judge_source(
-            df, replace(unjudged, rules=judged, unjudged=left), asked, known, refusal
-        )
-    except EngineFailure as error:
-        if error is refusal.error or not judged:
-            raise
-    # A column of the source may hold what the rule cannot be evaluated on; the action makes
-    # something else of it.
-    return judge_source(df, unjudged, asked, known, refusal)
-
-
-def _is_ours(refusal: Refusal, base: Ground) -> bool:
-    """Whether the rule that Delta named is one of the table's, as far as it named one.
-
-    An action may write to other tables as well.
-    """
-    named = refusal.violation.constraint or refusal.violation.column
-    if named is None or named.startswith(_INVARIANT):
-        return True
-    return base.rule(named_rule(refusal.violation, base)) is not None
-
-
-def _has_columns(rule: BatchRule, columns: frozenset[str]) -> bool:
-    return rule.reads is not None and all(name.lower() in columns for name in rule.reads)
-
-
-def _resolves(df: DataFrame, sql: str) -> bool:
-    """Whether an expression can be evaluated on a batch, by its columns and their types."""
-    try:
-        return bool(df.selectExpr(sql).columns)
-    except EngineFailure:
-        return False
 
 
 def _send(session: SparkSession, asked: Request, known: Survey, verdict: Verdict, tag: Tag) -> None:
@@ -334,8 +330,10 @@ def _told(session: SparkSession, asked: Request, known: Survey, verdict: Verdict
         bad=counts.bad,
         rule=verdict.rule,
         broken=verdict.broken,
+        checks=failures(verdict.checked),
         batch_id=asked.batch_id,
         _session=session,
         _rows=0 if whole else None,
         _came=counts.rows,
+        _checked=verdict.checked,
     )

@@ -7,7 +7,7 @@ does. Knows nothing of what becomes of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from deltacheck.delta.failures import LENGTH_RULE
 from deltacheck.delta.table import Definition, read_definition
 from deltacheck.errors import ExpressionError, UsageError
-from deltacheck.names import literal, quote, split_path
+from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
-from deltacheck.quarantine.today import length_rule
+from deltacheck.quarantine.today import (
+    declared_not_null,
+    length_rule,
+    not_null_name,
+    not_null_path,
+)
 from deltacheck.rules.expression import parse_rule, same_rule
-from deltacheck.rules.model import Action, Gate, Kind, Rule
+from deltacheck.rules.model import Action, Gate, Rule
 from deltacheck.writing.request import Request, Rules, request
 from deltacheck.writing.seen import AS_IT_CAME, BATCH, Seen, seen_by, view
 from deltacheck.writing.survey import Survey, survey
@@ -80,10 +85,10 @@ def batch_rules(known: Survey, table: Definition | None) -> tuple[BatchRule, ...
     rules: dict[str, BatchRule] = {}
     for name, text in ({} if table is None else table.constraints).items():
         rule = declared.pop(name.lower(), None)
-        rules[name.lower()] = _enforced(rule, name, text, _column_of(rule))
+        rules[name.lower()] = _enforced(rule, name, text, not_null_path(rule))
     for path in sorted(() if table is None else table.not_null):
-        rule = _declared_not_null(declared, path)
-        name = "_".join(path) + "_not_null" if rule is None else rule.name
+        rule = declared_not_null(declared.values(), path)
+        name = not_null_name(declared.values(), path)
         if rule is not None:
             declared.pop(rule.key)
         text = f"{'.'.join(map(quote, path))} IS NOT NULL"
@@ -94,7 +99,7 @@ def batch_rules(known: Survey, table: Definition | None) -> tuple[BatchRule, ...
     for key, rule in declared.items():
         if rule.on_violation is Action.WARN or key in known.given:
             rules[key] = BatchRule(
-                rule.name, rule.expression, rule.on_violation, False, _column_of(rule), rule.gate
+                rule.name, rule.expression, rule.on_violation, False, not_null_path(rule), rule.gate
             )
     return tuple(rules.values())
 
@@ -106,21 +111,6 @@ def _enforced(rule: Rule | None, name: str, text: str, column: tuple[str, ...] |
     warn = rule.on_violation is Action.WARN
     action = Action.QUARANTINE if warn else rule.on_violation
     return BatchRule(rule.name, text, action, True, column, rule.gate)
-
-
-def _column_of(rule: Rule | None) -> tuple[str, ...] | None:
-    if rule is None or rule.kind is not Kind.NOT_NULL or rule.column is None:
-        return None
-    return split_path(rule.column)
-
-
-def _declared_not_null(declared: Mapping[str, Rule], path: tuple[str, ...]) -> Rule | None:
-    wanted = tuple(part.lower() for part in path)
-    for rule in declared.values():
-        column = _column_of(rule)
-        if column is not None and tuple(part.lower() for part in column) == wanted:
-            return rule
-    return None
 
 
 def broken_names(rules: Iterable[BatchRule]) -> str:

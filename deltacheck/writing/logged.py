@@ -7,7 +7,7 @@ batch is where it belongs by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,19 +15,19 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from deltacheck.delta.commit import Tag
+from deltacheck.delta.table import read_definition
 from deltacheck.errors import CheckError, ViolationError
 from deltacheck.ledger.quality_log import (
     BATCH,
-    CHECK,
     GUARD,
     WRITE,
     Line,
     append_lines,
     warned_where_unlogged,
 )
-from deltacheck.quality.batch import BatchResult
 from deltacheck.quality.harvest import Written, lines
 from deltacheck.quarantine import layout as own
+from deltacheck.quarantine.today import held_by_schema
 from deltacheck.writing.request import Request
 from deltacheck.writing.result import WriteResult
 from deltacheck.writing.survey import Survey
@@ -65,10 +65,11 @@ class BatchLog:
             # The check for which a batch is quarantined has a line of its own.
             named=None if result.rule in result.checks else result.rule,
             refused=result.route == "batch",
-            constraints=frozenset(self.known.constraints),
+            constraints=None if self._is_unseen(result) else frozenset(self.known.constraints),
+            checked=tuple(one.said for one in result._checked),
             version=None if result._landed is None else result._landed.version,
         )
-        self._append(written, result._checked)
+        self._append(written)
 
     @contextmanager
     def stops(self) -> Iterator[None]:
@@ -83,9 +84,16 @@ class BatchLog:
                 bad=stop.bad,
                 named=None if isinstance(stop, CheckError) else stop.rule,
                 refused=True,
+                checked=tuple(
+                    one.said for one in (stop.results if isinstance(stop, CheckError) else ())
+                ),
             )
-            self._append(written, stop.results if isinstance(stop, CheckError) else (), stop)
+            self._append(written, stop)
             raise
+
+    def _is_unseen(self, result: WriteResult) -> bool:
+        """Whether the rows that were written are those that a job's own action made."""
+        return self.asked.source == own.GUARD and result.route == "clean"
 
     @property
     def _untold(self) -> Written:
@@ -103,30 +111,21 @@ class BatchLog:
             source=GUARD if self.asked.source == own.GUARD else WRITE,
         )
 
-    def _append(
-        self, written: Written, checked: Sequence[BatchResult], stop: ViolationError | None = None
-    ) -> None:
+    def _append(self, written: Written, stop: ViolationError | None = None) -> None:
         ledger, declared = self.known.ledger, self.known.declared
         if ledger is None:
             return
         base = Line(self.at, ledger.name, str(self.known.table), BATCH, "")
         names = {key: rule.name for key, rule in declared.items()}
         actions = {key: rule.on_violation.value for key, rule in declared.items()}
-        told = list(lines([written], base, names, actions))
-        batch = told[-1] if stop is None else replace(told[-1], message=stop.message)
-        told[-1:] = [*(_of_check(one, batch) for one in checked), batch]
         tag = Tag(attempt=written.attempt, batch=written.batch, job=written.job, step=STEP)
         with warned_where_unlogged(ledger, self.asked.table, "what became of a batch"):
+            if written.constraints is not None and self.known.exists:
+                table = read_definition(self.session, self.asked.table)
+                schema = held_by_schema(table, declared.values())
+                names = schema | names
+                written = replace(written, constraints=written.constraints | set(schema))
+            told = list(lines([written], base, names, actions))
+            if stop is not None:
+                told[-1] = replace(told[-1], message=stop.message)
             append_lines(self.session, ledger, told, tag)
-
-
-def _of_check(result: BatchResult, batch: Line) -> Line:
-    check = result.check
-    line = replace(
-        batch,
-        kind=CHECK,
-        rule=check.name,
-        action=check.on_failure.value,
-        owner=check.owner or None,
-    )
-    return result.outcome.told_in(line)

@@ -25,6 +25,7 @@ from deltacheck.errors import (
     DeltacheckError,
     NotDeltaError,
     QuarantineError,
+    UsageError,
 )
 from deltacheck.names import TableName, quote
 from deltacheck.quarantine import layout as own
@@ -48,6 +49,7 @@ from deltacheck.writing.result import WriteResult
 from deltacheck.writing.seen import BATCH, view
 from deltacheck.writing.survey import Survey
 from deltacheck.writing.verdict import Refusal, Verdict, named_rule, reach_verdict
+from deltacheck.writing.whole import failures
 
 log = logging.getLogger("deltacheck")
 
@@ -106,6 +108,7 @@ def route(
 
     Raises:
         FailRuleError, GateError: The batch may not be split or quarantined.
+        UsageError: A gate cannot be judged.
         BatchError: What earlier attempts did cannot be told.
         BusyTableError: Other attempts at the same batch won again and again.
         QuarantineError: The quarantine cannot be written, and the table was not tried.
@@ -123,6 +126,7 @@ def route(
 def _route(errand: Errand, refusal: Refusal | None, stand: Standing) -> WriteResult:
     check_names(errand.df, errand.asked)
     base = ground(errand.session, errand.df, errand.asked, errand.known)
+    _check_unjudged(base, errand.asked)
     verdict = reach_verdict(errand.df, base, errand.asked, errand.known, refusal)
     for _ in range(_TRIES):
         try:
@@ -149,6 +153,27 @@ def _route(errand: Errand, refusal: Refusal | None, stand: Standing) -> WriteRes
         hint="See which job writes the same batch at the same time.",
         table=str(errand.table),
     )
+
+
+def _check_unjudged(base: Ground, asked: Request) -> None:
+    """Whether all warn rules can be judged before the write; nobody judges them afterwards."""
+    for rule in base.unjudged:
+        if rule.action is not Action.WARN:
+            continue
+        if rule.gate is not None:
+            raise UsageError(
+                f"The gate of the rule {rule.name} cannot be held against a batch for "
+                f"{asked.table}: it reads a column whose values only the write makes. Nothing "
+                "was written.",
+                hint="Leave out the gate, or have Delta enforce the rule.",
+                table=str(asked.table),
+                rule=rule.name,
+            )
+        log.warning(
+            "%s: the rule %s was not looked at, the write makes values that it reads",
+            asked.table,
+            rule.name,
+        )
 
 
 def deliver_as_is(errand: Errand, rows: DataFrame | None = None, slot: int = 1) -> None:
@@ -188,7 +213,11 @@ def repeated(errand: Errand, stand: Standing) -> WriteResult:
         bad=int(told.get("bad", 0)),
         rule=told.get("rule"),
         broken=dict(told.get("broken", {})),
-        checks=dict(told.get("checks", {})),
+        checks={
+            check: said["message"]
+            for check, said in told.get("checks", {}).items()
+            if said["state"] == "failed"
+        },
         batch_id=batch.id,
         repeated=True,
         _session=errand.session,
@@ -419,11 +448,7 @@ def _result(errand: Errand, verdict: Verdict, place: Place | None) -> WriteResul
         bad=counts.bad,
         rule=verdict.rule if fate != "clean" else None,
         broken=verdict.broken,
-        checks={
-            one.check.name: one.outcome.message
-            for one in verdict.checked
-            if one.outcome.state == "failed"
-        },
+        checks=failures(verdict.checked),
         batch_id=errand.tag().batch,
         _session=errand.session,
         # A batch without an id that is quarantined whole leaves no commit in the table.
@@ -443,7 +468,7 @@ def _told(result: WriteResult) -> dict[str, object]:
         "dropped": result.dropped,
         "bad": result.bad,
         "broken": dict(result.broken),
-        "checks": dict(result.checks),
+        "checks": {one.check.name: one.said.told() for one in result._checked},
         "quarantine": result.quarantine,
         "rule": result.rule,
     }

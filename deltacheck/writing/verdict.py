@@ -23,7 +23,7 @@ from deltacheck.rules.model import Action, Gate
 from deltacheck.writing.judge import OUTSIDE, BatchRule, Ground, judged
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
-from deltacheck.writing.whole import check_whole
+from deltacheck.writing.whole import Whole, check_whole
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,17 @@ def pin(rows: DataFrame) -> DataFrame:
     (`RDD.localCheckpoint`). On disk, since in memory they crowd out the job and take longer.
     """
     return rows.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
+
+
+def judge_checked(df: DataFrame, base: Ground, whole: Whole) -> Verdict:
+    """Judge the source rows of a write that a check sends to quarantine before it is tried.
+
+    Raises:
+        PySparkException, Py4JJavaError: What a rule raises that cannot be evaluated.
+    """
+    pinned = pin(judged(df, base.seen, base.rules))
+    counts = count(pinned, base.rules, outside=False)
+    return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.results)
 
 
 def count(pinned: DataFrame, rules: Iterable[BatchRule], *, outside: bool) -> Counts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,12 +12,15 @@ from deltacheck.delta.table import partition_columns
 from deltacheck.errors import CheckError, UsageError
 from deltacheck.names import literal, quote
 from deltacheck.quality.batch import BatchResult, check_batch
+from deltacheck.quality.results import Outcome
 from deltacheck.quarantine import layout as own
-from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile
+from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile, Unique
 from deltacheck.writing.deliver import is_dynamic
 from deltacheck.writing.judge import Ground
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
+
+log = logging.getLogger("deltacheck")
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,11 @@ class Whole:
 
     results: tuple[BatchResult, ...] = ()
     quarantined_by: str | None = None
+
+
+def failures(results: Sequence[BatchResult]) -> dict[str, str]:
+    """Check to why it failed, of those that did."""
+    return {one.check.name: one.outcome.message for one in results if one.outcome.state == "failed"}
 
 
 def check_figures(asked: Request, known: Survey) -> None:
@@ -73,13 +82,64 @@ def check_whole(pinned: DataFrame, base: Ground, asked: Request, known: Survey) 
     """
     if not known.checks:
         return Whole()
+    rest = _rest(pinned.sparkSession, asked, known)
+    return _judged(pinned, _rules(base, known), asked, known, rest=rest)
+
+
+def check_source(
+    pinned: DataFrame, rules: Mapping[str, str | None], asked: Request, known: Survey
+) -> Whole:
+    """Run the checks of the pinned source of a write that is the job's own.
+
+    What becomes of its rows is not known, so nobody can tell which of them the table has already.
+
+    Args:
+        rules: Key to expression over the source, of the table's rules; None: only the result of
+            the write can be held against it.
+
+    Raises:
+        CheckError: As for ``check_whole``.
+    """
+    untold = {
+        check.name: "a guarded write may change rows that the table has"
+        for check in known.checks
+        if isinstance(check.test, Unique) and check.test.in_table
+    }
+    return _judged(pinned, rules, asked, known, rest=None, untold=untold)
+
+
+def _judged(
+    pinned: DataFrame,
+    rules: Mapping[str, str | None],
+    asked: Request,
+    known: Survey,
+    *,
+    rest: Callable[[str], str] | None,
+    untold: Mapping[str, str] | None = None,
+) -> Whole:
+    """Run the checks of a pinned batch; one that cannot be judged is told of, and stops nothing.
+
+    Args:
+        rules: Key to expression over the batch, of the table's rules; None: it has none.
+        rest: From SQL of the batch to SQL of the rows that the table is to have besides.
+        untold: Check that cannot be judged to why.
+    """
+    judged = {key: sql for key, sql in rules.items() if sql is not None}
+    why = {**_unjudged(known, rules.keys() - judged.keys()), **(untold or {})}
+    for name, reason in why.items():
+        log.warning("%s: the check %s was not judged, %s", asked.table, name, reason)
     results = check_batch(
         pinned,
         asked.table,
-        known.checks,
-        _rules(base, known),
+        [check for check in known.checks if check.name not in why],
+        judged,
         asked.figures,
-        rest=_rest(pinned.sparkSession, asked, known),
+        rest=rest,
+    )
+    results += tuple(
+        BatchResult(check, Outcome("unjudged", why[check.name], 0))
+        for check in known.checks
+        if check.name in why
     )
     failed = [one for one in results if one.outcome.state == "failed"]
     stopping = [one for one in failed if one.check.on_failure is OnFailure.FAIL]
@@ -92,15 +152,33 @@ def check_whole(pinned: DataFrame, base: Ground, asked: Request, known: Survey) 
     return Whole(results, quarantining[0].check.name if quarantining else None)
 
 
-def _rules(base: Ground, known: Survey) -> dict[str, str]:
-    """Key to expression over the pinned batch, of the table's rules.
+def _unjudged(known: Survey, unknown: Set[str]) -> dict[str, str]:
+    """Check of broken rules to why it cannot be judged.
+
+    Args:
+        unknown: The keys of rules that the batch cannot be held against.
+    """
+    found = {}
+    for check in known.checks:
+        if isinstance(check.test, BrokenShare):
+            rule = check.test.rule
+            lacking = sorted(unknown if rule is None else unknown & {rule.lower()})
+            if lacking:
+                rules = ", ".join(lacking)
+                found[check.name] = f"its rows cannot be held against {rules} before the write"
+    return found
+
+
+def _rules(base: Ground, known: Survey) -> dict[str, str | None]:
+    """Key to expression over the pinned batch, of the table's rules; None: it has none.
 
     Each row says already which it breaks, as the table would hold it; but for those that are
     declared and wait for their migration.
     """
     names = quote(own.RULES)
-    waiting = {key: rule.expression for key, rule in known.declared.items()}
-    return waiting | {
+    rules: dict[str, str | None] = {key: rule.expression for key, rule in known.declared.items()}
+    rules |= {rule.name.lower(): None for rule in base.unjudged}
+    return rules | {
         rule.name.lower(): f"NOT array_contains({names}, {literal(rule.name)})"
         for rule in base.rules
     }

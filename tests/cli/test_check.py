@@ -53,6 +53,28 @@ def test_what_passed_and_what_failed_is_printed_and_told_by_the_exit_code(
     assert (rule["rule"], rule["state"], rule["failed"]) == ("amount_small", "pending", 1)
 
 
+def test_keys_that_cannot_be_written_are_told_beside_what_was_found(
+    session: SparkSession, shop: Shop
+) -> None:
+    """With 4 where a check fails that is not only to warn, else with the error's own code."""
+    shop.fill(session, "(1, 5), (1, 5)")
+    keys = f"{shop.database}.keys"
+    shop.declare("amount_small: amount < 9", head="checks: {ids: {unique: id}}")
+    assert command("check", "--keys", keys).code == 4
+    session.sql(f"ALTER TABLE {keys} ADD CONSTRAINT few CHECK (`rows` < 3)").collect()
+    session.sql(f"INSERT INTO {shop.orders} VALUES (1, 5)")
+
+    ran = command("check", "--keys", keys)
+    assert ran.code == 4
+    assert "3 of 3 rows share id with another" in ran.out
+    assert f"Error: The keys for which checks failed could not be written to {keys}" in ran.err
+
+    shop.declare("amount_small: amount < 9", head="checks: {ids: {unique: id, on_failure: warn}}")
+    ran = command("check", "--keys", keys, "--json")
+    assert (ran.code, ran.json["failed"], ran.json["keys"]) == (1, False, None)
+    assert (ran.json["keys_error"]["code"], len(ran.json["checks"])) == ("ledger", 1)
+
+
 def test_only_what_failed_is_printed_quietly(session: SparkSession, shop: Shop) -> None:
     shop.fill(session, "(1, 5), (1, 6)")
     shop.declare("amount_small: amount < 9", head=CHECKS)

@@ -1,4 +1,4 @@
-"""``deltacheck report`` on ten simulated days, three of which are wrong; and on odd projects."""
+"""``deltacheck report`` on ten days of the worked example; and on odd projects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from deltacheck.config import Environment
 from deltacheck.delta.table import latest_version
 from deltacheck.names import TableName
 from tests.cli.projects import command, make_project
-from tests.quality.test_days import CHECKS, WRONG
+from tests.demo.conftest import example
+from tests.demo.days import A_DAY_PASSES, DOUBLED, came, put_right, right, rows_of
 from tests.quality.yard import Yard
 from tests.report.browser import DESK, PHONE, browser, look
 from tests.report.test_page import read
+
+__all__ = ["example"]
 
 FIRST = datetime.now(timezone.utc).replace(hour=5, minute=0, second=0, microsecond=0) - timedelta(
     days=10
@@ -31,35 +34,24 @@ def yard(session: SparkSession, environment: Environment, folder: Path, database
     return Yard(session, environment, folder, database)
 
 
-def orders_of(number: int) -> str:
-    """The orders of a day, as they come in: about a hundred, two of them with no amount."""
-    good = (
-        f"SELECT id + {number * 1000} AS id, "
-        "element_at(array('EU', 'US', 'CH'), CAST(id % 3 AS INT) + 1) AS region, "
-        "CAST(60 + id % 7 AS DOUBLE) AS amount, IF(id % 5 = 0, 'paid', 'new') AS status "
-        f"FROM range({100 + number * 7 % 5})"
-    )
-    came = WRONG[number](good) if number in WRONG else good
-    bad = f"SELECT {number * 1000} - id - 1, 'EU', 0D, 'new' FROM range(2)"
-    return f"{came} UNION ALL {bad}"
-
-
-def ten_days(yard: Yard, patch: pytest.MonkeyPatch) -> None:
-    """Each day a batch of orders in the morning, and the checks an hour later."""
-    full = yard.table("id LONG, region STRING, amount DOUBLE, status STRING")
-    rules = "amount_positive: {check: amount > 0}, amount_plausible: {check: amount < 5000, "
-    yard.declare(*CHECKS, rules=f"{rules}on_violation: warn}}")
-    add = f'op.add_check("{full}", "amount_positive", "amount > 0")'
-    make_project(yard.folder, yard.environment, {"0001": add})
-    assert command("upgrade").code == 0
-    done = -1
+def ten_days(example: Yard, patch: pytest.MonkeyPatch) -> None:
+    """Each day a batch of orders in the morning, two of them worth nothing, and the checks an
+    hour later."""
+    done = happened(example, FIRST - timedelta(days=1), -1)
     for number in range(10):
+        example.session.sql(A_DAY_PASSES)
         at = FIRST + timedelta(days=number)
-        batch = yard.session.sql(orders_of(number))
+        free = (
+            f"SELECT order_id - 500, customer_id, 0.00, status, ordered_on, country "
+            f"FROM ({right(number)}) LIMIT 2"
+        )
+        batch = example.session.sql(f"{came(number)} UNION ALL ({free})")
         patch.setattr(import_module("deltacheck.writing.write"), "now", lambda at=at: at)
-        deltacheck.write(batch, full, mode="overwrite", route="rows")
-        done = happened(yard, at, done)
-        yard.run(at + timedelta(hours=1))
+        deltacheck.write(batch, example.orders, route="rows")
+        done = happened(example, at, done)
+        example.run(at + timedelta(hours=1))
+        if number == DOUBLED:
+            example.session.sql(put_right(number))
 
 
 def happened(yard: Yard, at: datetime, after: int) -> int:
@@ -84,46 +76,56 @@ def told(number: int) -> str:
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_report_says_what_came_in_what_was_rejected_and_which_days_were_wrong(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    example: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As JSON, at the terminal, and on its page in a browser; and leaves the table alone."""
-    ten_days(yard, monkeypatch)
-    version = latest_version(yard.session, TableName.parse(yard.orders))
+    ten_days(example, monkeypatch)
+    version = latest_version(example.session, TableName.parse(example.orders))
 
     found = command("report", "--json").json
-    (table,) = found["tables"]
+    (table,) = (one for one in found["tables"] if one["table"] == example.orders)
+    # On the last one the rows of the upgrade were moved, and nothing came in.
+    *days, today = table["days"]
     dates = [(FIRST + timedelta(days=number)).date().isoformat() for number in range(10)]
-    assert [day["day"] for day in table["days"]] == dates
-    wrong = [set(day["wrong"]) for day in table["days"]]
-    assert wrong == [set()] * 6 + [{"rows"}, {"each"}, {"rows", "ids"}, set()]
-    came = [day["rows"] for day in table["days"]]
-    assert came[:6] == [102 + number * 7 % 5 for number in range(6)]
-    assert (came[6], came[8]) == (53, 2 * 101 + 2)
-    assert [day["bad"] for day in table["days"]] == [2] * 10
-    assert table["days"][0]["failed"] == {"amount_positive": 2}
-    assert (table["held"], table["broken"]) == (20, {"amount_positive": 20})
-    assert table["rules"] == {"amount_positive": "enforced", "amount_plausible": "warn"}
-    assert table["violators"] == {"amount_plausible": 0}
+    assert [day["day"] for day in days] == dates
+    wrong = [set(day["wrong"]) for day in days]
+    assert wrong[:6] == [set()] * 6
+    assert wrong[6:] == [{"usual_day"}, {"usual_amounts"}, {"orders_once", "usual_day"}, set()]
+    rows = [day["rows"] for day in days]
+    assert rows[:6] == [rows_of(number) + 2 for number in range(6)]
+    assert (rows[6], rows[8]) == (53, 2 * 101 + 2)
+    assert [day["bad"] for day in days] == [2] * 10
+    assert days[0]["failed"] == {"amount_positive": 2}
+    assert (today["verdict"], today["rows"]) == ("warned", 0)
+    assert (table["held"], table["broken"]["amount_positive"]) == (31, 26)
+    assert table["rules"] == {
+        "order_id_present": "enforced",
+        "amount_positive": "enforced",
+        "status_known": "enforced",
+        "amount_plausible": "warn",
+    }
+    assert table["violators"] == {"amount_plausible": 1}
     assert [run["command"] for run in found["runs"]] == ["upgrade"]
     assert len(found["check_runs"]) == 10
 
     ran = command("report", "--out", "report.html", "--prometheus", "figures.prom")
     assert "wrote report.html" in ran.words
-    assert "share id with another" in ran.words
-    assert "20 held in quarantine" in ran.words
+    assert "share order_id with another" in ran.words
+    assert "31 held in quarantine" in ran.words
     assert 'deltacheck_quarantined_rows{environment="local"' in Path("figures.prom").read_text()
     with browser() as through:
         for size in (PHONE, DESK):
             seen = look(through, Path("report.html").resolve(), size, "light")
             assert (seen.wider, seen.sticking_out, seen.errors, seen.requests) == (0, [], [], [])
             assert "On 3 days a check failed" in seen.text
-            assert f"{told(6)}: {yard.orders} rows: row_count is 51; the median of 6" in seen.text
-            assert f"{told(7)}: {yard.orders} each: 1 of 3 groups by region fail" in seen.text
-            assert "region = US: mean(amount) is 6,3" in seen.text
-            assert f"{told(8)}: {yard.orders} rows: row_count is 202" in seen.text
+            assert f"{told(6)}: shop.orders usual_day: row_count is 51; the median" in seen.text
+            assert f"{told(7)}: shop.orders usual_amounts: 1 of " in seen.text
+            assert "groups by country fail: country = FR: mean(amount) is 6,300" in seen.text
+            assert f"{told(8)}: shop.orders orders_once: 202 of " in seen.text
+            assert "usual_day: row_count is 202" in seen.text
             came_in = "53 rows came in with 1 batch, 2 of them bad. 2 rows broke amount_positive"
             assert f"{came_in} (quarantined)." in seen.text
-    assert latest_version(yard.session, TableName.parse(yard.orders)) == version
+    assert latest_version(example.session, TableName.parse(example.orders)) == version
 
 
 def test_a_table_dropped_meanwhile_is_told_as_such(yard: Yard) -> None:
@@ -185,6 +187,26 @@ def test_a_report_takes_clean_writes_into_the_log_once(yard: Yard) -> None:
     assert [(day["batches"], day["rows"]) for day in found[0]] == [(1, 1)]
     assert [(line.kind, line.rows) for line in yard.log()] == [("batch", 1)]
     assert latest_version(yard.session, TableName.parse(full)) == version
+
+
+def test_a_rule_that_only_delta_could_judge_is_told_as_broken(yard: Yard) -> None:
+    """A bug of silence: nobody knows by how many rows, and the report did not name it at all."""
+    full = yard.table("id LONG")
+    yard.declare(rules="id_positive: {check: id > 0}")
+    add = f'op.add_check("{full}", "id_positive", "id > 0")'
+    make_project(yard.folder, yard.environment, {"0001": add})
+    assert command("upgrade").code == 0
+    rows = yard.session.sql("SELECT 5L AS change")
+    deltacheck.guard(
+        rows, full, lambda changes: changes.selectExpr("-change AS id").writeTo(full).append()
+    )
+
+    (table,) = command("report", "--json").json["tables"]
+    command("report", "--out", "report.html")
+
+    assert [day["failed"] for day in table["days"]] == [{"id_positive": None}]
+    said = " ".join(read(Path("report.html").read_text(encoding="utf-8")).text.split())
+    assert "id_positive?quarantined" in said
 
 
 def test_a_report_that_cannot_be_written_is_an_error_of_usage(yard: Yard) -> None:

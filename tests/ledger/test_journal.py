@@ -6,7 +6,6 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from deltacheck.delta.commit import Tag, commit
 from deltacheck.errors import LedgerError
 from deltacheck.ledger.journal import (
     APPLIED,
@@ -25,10 +24,6 @@ from deltacheck.ledger.journal import (
     Entry,
     Journal,
     Touched,
-    compact_journal,
-    create_journal,
-    entries_frame,
-    journal_name,
     read_journal,
 )
 from deltacheck.names import TableName
@@ -144,21 +139,3 @@ def test_a_table_that_is_no_journal_of_ours(bench: Bench, properties: str, probl
     )
     with pytest.raises(LedgerError, match=problem):
         read_journal(bench.session, bench.environment)
-
-
-def test_small_files_are_put_together_and_every_entry_stays(bench: Bench) -> None:
-    """Where there is no journal there is nothing to do, and none is made."""
-    session, environment = bench.session, bench.environment
-    compact_journal(session, environment, Tag())
-    assert read_journal(session, environment).id is None
-
-    create_journal(session, environment)
-    name = journal_name(environment)
-    for entry in (start(1), end(1, DONE), start(2)):
-        commit(session, name, entries_frame(session, [entry]), tag=Tag())
-    before = read_journal(session, environment)
-    compact_journal(session, environment, Tag(step="trim"))
-
-    assert read_journal(session, environment) == before
-    (detail,) = session.sql(f"DESCRIBE DETAIL {name.sql}").collect()
-    assert (len(before.entries), detail["numFiles"]) == (3, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,71 @@ def test_a_gate_that_stops_an_upgrade_is_logged_and_a_dry_run_is_not(
     (line,) = told(session, environment)
     assert (line.source, line.rule, line.state) == ("upgrade", "Amount_OK", "failed")
     assert (line.rows, line.failed, line.message) == (5, 3, stop.value.message)
+
+
+def test_a_gate_over_several_rules_is_logged_with_each_of_them(
+    session: SparkSession, environment: Environment, table: str, tmp_path: Path
+) -> None:
+    """A stop that nobody finds in the log: no single rule is to blame."""
+    both = [("Amount_OK", "amount > 1"), ("id_ok", "id > 0")]
+    adds = [f'op.add_check("{table}", "{rule}", "{text}")' for rule, text in both]
+    make_project(tmp_path, environment, {"0001": "\n".join(adds), "0002": ""})
+
+    with pytest.raises(deltacheck.GateError) as stop:
+        upgrade(session, tmp_path, "head")
+
+    lines = told(session, environment)
+    assert [(x.kind, x.rule, x.state, x.rows, x.failed, x.owner) for x in lines] == [
+        ("rule", "Amount_OK", "failed", 3, 2, "finance"),
+        ("rule", "id_ok", "passed", 3, 0, "sales"),
+        ("check", "gate of the table", "failed", 3, 2, "sales"),
+    ]
+    assert [line.message for line in lines] == [None, None, stop.value.message]
+
+
+def test_what_a_run_had_finished_is_logged_where_a_later_revision_stops(
+    session: SparkSession, environment: Environment, table: str, tmp_path: Path
+) -> None:
+    """Lost lines: the next run finds those rules enforced, and counts nothing for them."""
+    late = f'op.execute("INSERT INTO {table} VALUES (-7, 7), (-8, 8), (-9, 9)")'
+    make_project(
+        tmp_path,
+        environment,
+        {
+            "0001": f'op.add_check("{table}", "Amount_OK", "amount > 0", gate="1/2")',
+            "0002": late,
+            "0003": f'op.add_check("{table}", "id_ok", "id > 0")',
+        },
+    )
+    with pytest.raises(deltacheck.GateError):
+        upgrade(session, tmp_path, "head")
+    found = {line.rule: line for line in told(session, environment)}
+    session.sql(f"DELETE FROM {table} WHERE id < 0")
+    upgrade(session, tmp_path, "head")
+
+    first, stop = found["Amount_OK"], found["id_ok"]
+    assert (first.revision, first.failed, first.run is None) == ("0001", 1, False)
+    assert (stop.state, stop.failed, stop.message is None) == ("failed", 3, False)
+    by_rule = Counter((line.rule, line.revision) for line in told(session, environment))
+    assert by_rule == {("Amount_OK", "0001"): 1, ("id_ok", None): 1, ("id_ok", "0003"): 1}
+
+
+def test_an_upgrade_tells_what_a_history_no_longer_has(
+    session: SparkSession, environment: Environment, table: str, tmp_path: Path, warehouse: Path
+) -> None:
+    """In a note of its result."""
+    session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    upgrade(session, tmp_path, "0001")
+    for _ in range(3):
+        deltacheck.write(session.sql("SELECT 4 AS id, 4 AS amount"), table)
+    log = warehouse / table.replace(".", "/") / "_delta_log"
+    # As Delta does once their retention is over: the rest is in the checkpoint.
+    for file in sorted(log.glob("*.json"))[:-1]:
+        file.unlink()
+
+    found = deltacheck.upgrade("head", project=tmp_path, session=session)
+
+    assert any("have left its history unread" in note for note in found.notes)
 
 
 def test_a_log_that_cannot_be_written_undoes_nothing(

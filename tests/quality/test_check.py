@@ -122,6 +122,23 @@ def test_by_judges_each_group_by_itself(yard: Yard) -> None:
     assert found["fresh"].outcome.message.startswith("2 of 3 groups by region and amount > 0 fail")
 
 
+def test_groups_by_time_are_told_apart_to_the_microsecond(yard: Yard) -> None:
+    """One name for two groups, of which one is lost: JSON has times to the millisecond."""
+    times = [f"2026-03-02 06:00:00.00100{digit}" for digit in (1, 2)]
+    rows = [f"(TIMESTAMP '{time}', TIMESTAMP_NTZ '{time}')" for time in times]
+    yard.table("at TIMESTAMP, noted TIMESTAMP_NTZ", *rows, rows[0])
+    yard.declare(
+        "at: {row_count: {max: 1}, by: at, show_groups: true}",
+        "noted: {row_count: {max: 1}, by: noted, show_groups: true}",
+    )
+
+    for found in yard.results().values():
+        assert found.outcome.message.startswith("1 of 2 groups")
+        assert [group.outcome.rows for group in found.groups] == [2, 1]
+        assert len({group.key for group in found.groups}) == 2
+        assert [".001001" in str(group.name) for group in found.groups] == [True, False]
+
+
 def test_amounts_are_compared_per_group_with_those_of_the_other_table(yard: Yard) -> None:
     """A group that only one of the two has counts as nothing in the other."""
     yard.table("region STRING, amount INT", "('EU', 5)", "('US', 7)")

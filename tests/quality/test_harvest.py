@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from fractions import Fraction
 from typing import Any
 
 from deltacheck.delta.table import Commit
 from deltacheck.ledger.quality_log import Line
-from deltacheck.quality.harvest import Written, lines, written_batches
+from deltacheck.quality.harvest import Said, Written, lines, written_batches
+from deltacheck.quality.results import Outcome
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 BASE = Line(NOON, "prod", "shop.orders", "", "")
@@ -99,10 +101,11 @@ def test_a_batch_that_was_quarantined_whole_failed_though_some_of_its_rows_were_
 def test_the_rule_that_delta_named_failed_though_no_row_could_be_blamed() -> None:
     """A false pass: of it and of the rules that Delta did not come to."""
     whole = {"route": "batch", "written": 0, "quarantined": 9, "rule": "Ok"}
+    few = Said("Ok", "quarantine", "", Outcome("failed", "9 rows, more than 8", 9))
     unblamed, blamed, checked = batches(
         clean(3, 0, detail=whole),
         clean(4, 0, detail={**whole, "broken": {"Ok": 2}, "bad": 2}),
-        clean(5, 0, detail={**whole, "checks": {"Ok": "9 rows, more than 8"}}),
+        clean(5, 0, detail={**whole, "checks": {"Ok": few.told()}}),
         constraints=("ok", "other"),
     )
 
@@ -119,7 +122,26 @@ def test_the_rule_that_delta_named_failed_though_no_row_could_be_blamed() -> Non
     assert judged(checked) == [
         ("ok", "passed", 9, 0),
         ("other", "passed", 9, 0),
+        ("Ok", "failed", 9, 0),
         (None, "failed", 9, 0),
+    ]
+
+
+def test_what_a_commit_tells_of_checks_is_what_they_said() -> None:
+    """Figures and owners too, each check in a line of its own before that of the batch."""
+    passed = Said("some", "fail", "sales", Outcome("passed", "9 rows", 9, figure=Fraction(9)))
+    doubled = Said("ids", "warn", "", Outcome("failed", "2 of 9 rows share id", 9, 2))
+    told = {said.check: said.told() for said in (passed, doubled)}
+    (found,) = batches(clean(3, 9, detail={"written": 9, "checks": told}), constraints=())
+
+    assert found.checked == (passed, doubled)
+    assert [
+        (one.kind, one.rule, one.action, one.owner, one.state, one.passed, one.failed, one.figure)
+        for one in lines([found], BASE, {}, {})
+    ] == [
+        ("check", "some", "fail", "sales", "passed", 9, 0, 9.0),
+        ("check", "ids", "warn", None, "failed", 7, 2, None),
+        ("batch", None, None, None, "passed", 9, 0, None),
     ]
 
 
@@ -152,6 +174,16 @@ def test_a_write_is_held_against_the_constraints_of_its_own_time() -> None:
         frozenset({"new", "old", "ok"}),
         frozenset({"new", "ok"}),
     ]
+
+
+def test_what_the_schema_holds_rows_to_is_claimed_back_to_its_last_change() -> None:
+    """A column that may not be NULL now may have been made so; CHECKs are told by name."""
+    history = clean(1), commit(2, "CHANGE COLUMN"), clean(3)
+
+    earlier, later = written_batches(history[::-1], ("ok",), ("Id_Not_Null",))
+
+    assert earlier.constraints == frozenset({"ok"})
+    assert later.constraints == frozenset({"ok", "id_not_null"})
 
 
 def test_nothing_is_claimed_of_writes_before_the_table_was_made_anew() -> None:

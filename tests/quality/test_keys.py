@@ -96,3 +96,39 @@ def test_a_table_of_something_else_is_refused_before_anything_is_looked_at(yard:
         yard.run(keys=TableName.parse(f"{yard.database}.seen"))
 
     assert len(yard.log()) == logged
+
+
+def test_columns_of_another_kind_are_found_before_anything_is_looked_at(yard: Yard) -> None:
+    """A bug of lateness: that the table could not be appended to was seen after the checks."""
+    place = filled(yard)
+    yard.run(keys=place)
+    logged = len(yard.log())
+    other = TableName.parse(f"{place}_of_others")
+    columns = "at TIMESTAMP, environment STRING, run STRING, `table` STRING, version LONG"
+    properties = "TBLPROPERTIES ('deltacheck.format' = '1')"
+    yard.session.sql(
+        f"CREATE TABLE {other.sql} ({columns}, `check` STRING, `key` STRING, `rows` STRING) "
+        f"USING delta {properties}"
+    )
+
+    with pytest.raises(LedgerError, match="is not a table of failing keys"):
+        yard.run(keys=other)
+    assert len(yard.log()) == logged
+
+
+def test_keys_that_cannot_be_written_cost_no_result(yard: Yard) -> None:
+    """A bug of all or nothing: it was an error of Spark's, after which nothing was shown."""
+    place = filled(yard)
+    yard.run(keys=place)
+    yard.session.sql(f"ALTER TABLE {place.sql} ADD CONSTRAINT few CHECK (`rows` < 3)")
+    yard.add("(4, 'a@x', 'EU')")
+    logged = len(yard.log())
+
+    found = yard.run(keys=place)
+
+    assert isinstance(found.keys_error, LedgerError)
+    assert f"could not be written to {place}: Spark says DELTA_VIOLATE" in str(found.keys_error)
+    assert "a@x" not in str(found.keys_error)
+    assert (found.keys, found.failed, len(found.checks)) == (None, True, len(CHECKS))
+    assert len(yard.log()) == 2 * logged
+    assert len(kept(yard, place)) == 3

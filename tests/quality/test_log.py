@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +14,17 @@ from pyspark.sql import SparkSession
 import deltacheck
 from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import latest_version
-from deltacheck.ledger.quality_log import BATCH, append_lines, log_name, once, read_log
+from deltacheck.ledger.quality_log import (
+    BATCH,
+    HARVEST,
+    RULE,
+    append_lines,
+    log_name,
+    once,
+    read_log,
+)
+from deltacheck.names import TableName
+from deltacheck.rules.selection import Selection
 from deltacheck.writing.survey import PROJECT_VARIABLE
 from tests.harness.marks import connect_is_slow
 from tests.quality.yard import Yard
@@ -81,6 +93,30 @@ def test_passes_and_failures_of_writes_show_before_and_after_they_are_in_the_log
     assert sum(shown(yard).values()) == 9
 
 
+def test_what_the_schema_holds_rows_to_passed_too(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the names under which a batch breaks it: a rule's, else the column's."""
+    monkeypatch.setenv(PROJECT_VARIABLE, str(yard.folder))
+    yard.table("id INT NOT NULL, amount INT NOT NULL, code VARCHAR(2)")
+    yard.declare(rules="Amount_There: {not_null: amount}")
+    rows = "SELECT * FROM VALUES {} AS t(id, amount, code)"
+    for values in ("(1, 1, 'a')", "(2, 2, 'b'), (3, NULL, 'c'), (4, 4, 'abc')"):
+        deltacheck.write(yard.session.sql(rows.format(values)), yard.orders, route="rows")
+
+    yard.run()
+
+    found = {(x.rule, x.rows): (x.state, x.failed) for x in yard.log() if x.kind == RULE}
+    assert found == {
+        ("Amount_There", 1): ("passed", 0),
+        ("id_not_null", 1): ("passed", 0),
+        ("char_varchar_length", 1): ("passed", 0),
+        ("Amount_There", 3): ("failed", 1),
+        ("id_not_null", 3): ("passed", 0),
+        ("char_varchar_length", 3): ("failed", 1),
+    }
+
+
 def test_a_write_that_two_runs_took_in_at_once_shows_once(yard: Yard) -> None:
     guarded(yard)
     yard.run()
@@ -121,6 +157,37 @@ def test_what_a_writer_tells_is_believed_where_the_history_was_read_before_it_to
     assert shown(yard) == Counter(EXPECTED | changed)
     assert len(once(yard.log())) == 6
     assert told in once(yard.log())
+
+
+def test_a_history_that_was_cleaned_up_before_it_was_read_is_told(
+    yard: Yard, warehouse: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A false calm: the log has nothing of writes that nobody can read any more."""
+    full = guarded(yard)
+    checkpoints = "SET TBLPROPERTIES ('delta.checkpointInterval' = '1')"
+    yard.session.sql(f"ALTER TABLE {full} {checkpoints}")
+    assert yard.run().gaps == ()
+    last = latest_version(yard.session, TableName.parse(full))
+    for number in range(4):
+        write(yard, f"({number}, 6)")
+    # As Delta does once their retention is over: the rest is in the checkpoint.
+    for file in (warehouse / full.replace(".", "/") / "_delta_log").glob("*.json"):
+        if int(file.stem) < last + 4:
+            file.unlink()
+
+    with caplog.at_level(logging.WARNING, "deltacheck"):
+        found = yard.run()
+
+    (gap,) = found.gaps
+    assert gap == (
+        f"{full}: versions {last + 1} to {last + 3} have left its history unread; what wrapped "
+        "writes passed there is not in the quality log."
+    )
+    assert gap in caplog.text
+    marks = [line for line in read_log(yard.session, yard.environment) if line.kind == HARVEST]
+    assert [line.message for line in marks] == [None, gap]
+    assert sum(line.kind == BATCH for line in yard.log()) == 3
+    assert yard.run().gaps == ()
 
 
 def test_environments_that_share_a_ledger_lose_no_write_of_each_other(yard: Yard) -> None:
@@ -185,6 +252,31 @@ def test_the_log_is_a_view_for_sql_where_asked_for(yard: Yard) -> None:
         deltacheck.quality_log(full.upper(), project=yard.folder, session=yard.session).count() > 0
     )
     assert latest_version(yard.session, log_name(yard.environment)) == version
+
+
+def test_only_lines_of_the_tables_asked_for_are_trimmed(yard: Yard) -> None:
+    """A bug of reach: the lines of every table, and of other environments, were deleted."""
+    yard.table("id INT", "(1)")
+    yard.table("id INT", "(1)", name="other")
+    yard.declare("some: {row_count: {min: 1}}")
+    yard.declare("some: {row_count: {min: 1}}", name="other")
+    first = datetime(2026, 3, 1, tzinfo=timezone.utc)
+    yard.run(first)
+    (line,) = (one for one in yard.log() if one.table == yard.orders)
+    gone = replace(line, table=f"{yard.database}.gone")
+    append_lines(yard.session, yard.environment, [gone, replace(gone, environment="prod")], Tag())
+
+    def left() -> list[tuple[str, str]]:
+        old = [one for one in yard.log() if one.at == first]
+        return sorted((one.environment, one.table.split(".")[1]) for one in old)
+
+    later, month = first + timedelta(days=100), timedelta(days=30)
+    yard.run(later, Selection(tables=("*.ORDERS",)), keep=month)
+    assert left() == [("local", "gone"), ("local", "other"), ("prod", "gone")]
+    yard.run(later, Selection(tags=("nowhere",)), keep=month)
+    assert left() == [("local", "gone"), ("local", "other"), ("prod", "gone")]
+    yard.run(later, keep=month)
+    assert left() == [("prod", "gone")]
 
 
 def test_old_lines_are_trimmed_where_asked_for(yard: Yard) -> None:

@@ -39,6 +39,11 @@ def batch(at: datetime, rows: int, bad: int = 0, *, stopped: str | None = None) 
     )
 
 
+def unread(at: datetime, why: str | None) -> Line:
+    """How far a table's history was read, and what it no longer told."""
+    return Line(at, "prod", TABLE, "harvest", "done", message=why)
+
+
 def broken(at: datetime, rule: str, failed: int, action: str = "quarantine") -> Line:
     """A rule that rows of a wrapped write broke."""
     return Line(

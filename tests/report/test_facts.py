@@ -51,6 +51,16 @@ def test_a_day_on_which_a_check_failed_is_wrong_and_says_why() -> None:
     ]
 
 
+def test_a_gate_that_stopped_an_upgrade_is_a_stop_and_no_state_of_the_table() -> None:
+    """A day that stays wrong: no later run asks that gate again under the same figures."""
+    gate = replace(checked(day(1), "gate of the table", "failed", "3 of 5 rows"), source="upgrade")
+    found = report(gate)
+
+    (only,) = found.tables[0].days
+    assert (only.verdict, only.stops, only.checks) == ("wrong", ("3 of 5 rows",), {})
+    assert found.tables[0].checks == ()
+
+
 def test_bad_rows_and_checks_that_only_warn_make_a_day_warned() -> None:
     found = report(
         batch(day(1), 10, 1),
@@ -156,6 +166,15 @@ def test_an_upgrade_tells_of_a_day_where_it_found_bad_rows_or_was_stopped() -> N
     one, three = found.tables[0].days
     assert (one.batches, one.rows, one.failed) == (0, 0, {"few": 4})
     assert three.stops == ("4 of 10 rows, more than 5%",)
+
+
+def test_a_rule_of_which_nobody_could_count_the_rows_is_told_as_broken() -> None:
+    """A bug of silence: only Delta knew which rows broke it, and the report left it out."""
+    unknown = replace(broken(day(1), "few", 0), failed=None)
+    found = report(unknown, unknown, replace(unknown, at=day(2)), broken(day(2), "few", 3))
+
+    assert verdicts(found) == {1: "warned", 2: "warned"}
+    assert [one.failed for one in found.tables[0].days] == [{"few": None}, {"few": 3}]
 
 
 def test_days_further_back_and_other_environments_are_left_out() -> None:

@@ -7,7 +7,18 @@ from html.parser import HTMLParser
 
 from deltacheck.report.facts import Report
 from deltacheck.report.page import page
-from tests.report.facts import RULE, TABLE, batch, broken, checked, counted, day, report, shop
+from tests.report.facts import (
+    RULE,
+    TABLE,
+    batch,
+    broken,
+    checked,
+    counted,
+    day,
+    report,
+    shop,
+    unread,
+)
 
 _VOID = {"meta", "br"}
 
@@ -106,6 +117,16 @@ def test_what_could_not_be_looked_at_is_told() -> None:
 
     assert "It cannot be read." in said
     assert "shop.orders 0 0 ? none" in said
+
+
+def test_what_a_history_no_longer_told_is_told_once() -> None:
+    """Two who read it at once say the same; how far it was read is no news."""
+    gap = "versions 3 to 4 have left its history unread"
+    found = report(unread(day(1), None), unread(day(2), gap), unread(day(2), gap))
+
+    assert found.tables[0].gaps == (gap,)
+    assert found.tables[0].days == ()
+    assert words(found).count(gap) == 1
 
 
 def test_a_wrong_day_tells_what_became_of_the_rows_that_broke_a_rule() -> None:

@@ -12,8 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltacheck
 from deltacheck.delta.failures import EngineFailure, Violation, violation_of
+from deltacheck.ledger.quality_log import read_log
+from deltacheck.ledger.recorded import recorded_text, set_statement
+from deltacheck.names import TableName
+from deltacheck.rules.given import checks_given, rules_given
+from deltacheck.rules.model import TableRules
 from tests.writing.batches import (
     BAD,
+    OPS,
     RULES,
     batch,
     good,
@@ -498,3 +504,144 @@ class TestArguments:
         (warning,) = [r for r in caplog.records if r.name == "deltacheck"]
         assert warning.levelno == logging.WARNING
         assert "nothing of a batch is written, 2 rows in" in warning.getMessage()
+
+
+class TestChecks:
+    """The source as a whole is looked at before the action, where there are checks."""
+
+    def test_an_action_is_not_tried_where_a_check_says_stop(
+        self, any_spark: SparkSession, database: str
+    ) -> None:
+        """Half a file that is merged; the message has the figures, and nothing is quarantined."""
+        table = make_table(any_spark, f"{database}.orders")
+        half: dict[str, Any] = {"half": {"row_count": {"min": 3}}}
+        total = {"total": {"reconcile": {"measure": "sum(amount)", "figure": "sum"}}}
+
+        with pytest.raises(deltacheck.CheckError, match="half: 2 rows, fewer than 3"):
+            deltacheck.guard(good(any_spark), table, untried, checks=half)
+        with pytest.raises(deltacheck.CheckError, match="the figure sum is 31"):
+            deltacheck.guard(good(any_spark), table, untried, checks=total, figures={"sum": 31})
+        with pytest.raises(deltacheck.UsageError, match="needs the figure sum"):
+            deltacheck.guard(good(any_spark), table, untried, checks=total)
+
+        assert ids(any_spark, table) == []
+        assert not any_spark.catalog.tableExists(f"{table}_quarantine")
+
+    def test_the_source_is_quarantined_whole_for_a_check(
+        self, any_spark: SparkSession, database: str
+    ) -> None:
+        """Untried, once for an id, by the name of the check; each row with what it breaks."""
+        table = make_table(any_spark, f"{database}.orders")
+        checks = {"few": {"row_count": {"max": 3}, "on_failure": "quarantine"}}
+        asked: dict[str, Any] = {"checks": checks, "batch_id": "a"}
+
+        first, again = (
+            deltacheck.guard(mixed(any_spark), table, untried, **asked) for _ in range(2)
+        )
+
+        assert (first.ok, first.route, first.quarantined, first.rule) == (False, "batch", 4, "few")
+        assert first.checks == {"few": "4 rows, more than 3"}
+        assert (again.repeated, again.quarantined, again.rule) == (True, 4, "few")
+        assert ids(any_spark, table) == []
+        assert held(any_spark, table) == {
+            1: [],
+            2: [],
+            3: ["amount_positive"],
+            4: ["amount_positive", "status_known"],
+        }
+
+    def test_a_source_that_no_rule_can_read_is_quarantined_for_a_check_as_it_came(
+        self, spark: SparkSession, table: str
+    ) -> None:
+        """A lost batch: the action would have made amounts of these words."""
+        rows = spark.sql("SELECT 1 AS id, 'many' AS amount, 'new' AS status")
+        checks = {"more": {"row_count": {"min": 2}, "on_failure": "quarantine"}}
+
+        result = deltacheck.guard(rows, table, untried, checks=checks)
+
+        assert (result.quarantined, result.broken) == (1, {})
+        assert held(spark, table) == {1: []}
+
+    def test_the_action_is_given_the_rows_that_were_looked_at(
+        self, spark: SparkSession, table: str
+    ) -> None:
+        """They are pinned: a source that is computed anew each time would have others."""
+        rows = spark.sql(
+            "SELECT INT(id) AS id, INT(rand() * 1e6) + 1 AS amount, 'new' AS status FROM range(50)"
+        )
+        total = {"reconcile": {"measure": "sum(amount)", "figure": "total"}, "on_failure": "warn"}
+
+        result = deltacheck.guard(
+            rows, table, inserting(table), checks={"total": total}, figures={"total": 1}
+        )
+
+        (written,) = spark.table(table).selectExpr("sum(amount)").collect()[0]
+        assert f"sum(amount) is {written:,}, the figure total is 1" in result.checks["total"]
+
+    def test_a_check_that_only_warns_lets_the_action_go_on(
+        self, spark: SparkSession, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """What Delta then refuses is routed as ever."""
+        checks = {"few": {"row_count": {"max": 1}, "on_failure": "warn"}}
+
+        clean = deltacheck.guard(good(spark), table, inserting(table), checks=checks)
+        split = deltacheck.guard(mixed(spark), table, inserting(table), "rows", checks=checks)
+
+        assert (clean.ok, clean.route, clean.checks) == (
+            True,
+            "clean",
+            {"few": "2 rows, more than 1"},
+        )
+        assert "few: 2 rows, more than 1" in caplog.text
+        assert (split.ok, split.quarantined) == (True, 2)
+        assert split.checks == {"few": "4 rows, more than 1"}
+        assert ids(spark, table) == [1, 1, 2, 2]
+
+    def test_declared_checks_are_held_against_the_source(
+        self, spark: SparkSession, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A false stop, and a false pass: some ask what only the result can tell.
+
+        Rows that the table has already are those that a MERGE updates; a rule on a column that
+        the source lacks is one on what the action makes.
+        """
+        name = TableName.parse(table)
+        declared = {
+            "once": {"unique_in_table": "id"},
+            "rules": {"broken_share": {"max": 0}},
+            "amounts": {"broken_share": {"rule": "AMOUNT_positive", "max": 0}},
+        }
+        checks = checks_given(name, declared)
+        rules = TableRules(name, rules_given(name, RULES).rules, batch=checks)
+        place = TableName.parse(f"{table}_quarantine")
+        deltacheck.write(good(spark), table)
+        spark.sql(set_statement(name, recorded_text(rules, place, OPS)))
+        source = spark.sql("SELECT 1 AS id, 11 AS amount UNION ALL SELECT 2, -1")
+
+        def merge(updates: DataFrame) -> None:
+            merging(table)(updates.selectExpr("id", "amount", "'paid' AS status"))
+
+        with pytest.raises(deltacheck.CheckError, match=r"\(amounts: 1 of 2 rows break"):
+            deltacheck.guard(source, table, untried)
+        result = deltacheck.guard(source.where("amount > 0"), table, merge)
+
+        assert (result.ok, result.route, result.checks) == (True, "clean", {})
+        assert "the check once was not judged, a guarded write may change rows" in caplog.text
+        unjudged = "the check rules was not judged, its rows cannot be held against status_known"
+        assert unjudged in caplog.text
+        said = {line.rule: line.state for line in read_log(spark, OPS) if line.table == table}
+        assert (said["amounts"], said["once"], said["rules"]) == ("passed", "unjudged", "unjudged")
+
+    def test_no_guarded_write_can_be_asked_whether_the_table_has_its_rows(
+        self, spark: SparkSession, table: str
+    ) -> None:
+        """Nobody can judge that before the action."""
+        once = {"once": {"unique_in_table": "id"}}
+        with pytest.raises(deltacheck.UsageError, match="the table has already") as refused:
+            deltacheck.guard(good(spark), table, untried, checks=once)
+        assert refused.value.rule == "once"
+
+
+def untried(_: DataFrame) -> None:
+    """An action that must not be done."""
+    pytest.fail("it was tried")

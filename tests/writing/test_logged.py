@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -12,14 +13,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import deltacheck
+from deltacheck.delta import commit as door
+from deltacheck.delta.commit import Tag
 from deltacheck.delta.table import history
-from deltacheck.ledger.quality_log import Line, log_name, read_log
+from deltacheck.ledger.quality_log import HARVEST, Line, append_lines, log_name, read_log
 from deltacheck.ledger.recorded import recorded_text, set_statement
 from deltacheck.names import TableName
 from deltacheck.quality.passes import unlogged
+from deltacheck.rules.given import rules_given
 from deltacheck.rules.model import TableRules
 from tests.harness.marks import connect_is_slow
 from tests.writing.batches import OPS, good, ids, make_table, mixed, record, versions
+from tests.writing.kills import Killed
 
 BIG = {"big": {"check": "amount > 15", "on_violation": "warn"}}
 
@@ -100,6 +105,52 @@ def test_a_batch_is_logged_once_however_often_it_is_written(
     ]
     assert {line.version for line in lines} == {first.version}
     assert [line.kind for line in harvested] == ["harvest"]
+
+
+CHECKS: dict[str, object] = {
+    "some": {"row_count": {"min": 1}, "owner": "sales"},
+    "many": {"row_count": {"min": 9}, "on_failure": "warn"},
+}
+
+
+@pytest.mark.parametrize("failing", [False, True], ids=["written", "quarantined"])
+def test_what_a_dead_process_did_not_log_is_restored_from_the_commit_that_decided(
+    spark: SparkSession, database: str, monkeypatch: pytest.MonkeyPatch, failing: bool
+) -> None:
+    """Lost lines of checks: it died behind that commit and before its own to the log."""
+    action = {"on_failure": "quarantine"} if failing else {}
+    checks = {**CHECKS, "more": {"row_count": {"max": 3 if failing else 5}, **action}}
+    asked: dict[str, Any] = {"checks": checks, "route": "rows", "batch_id": "monday"}
+    lived, died = (guarded(spark, f"{database}.{name}") for name in ("lived", "died"))
+    deltacheck.write(mixed(spark), lived, **asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(door, "moment", before_the_log)
+        with pytest.raises(Killed):
+            deltacheck.write(mixed(spark), died, **asked)
+    assert deltacheck.write(mixed(spark), died, **asked).repeated
+
+    assert logged(spark, died) == []
+    declared = rules_given(died, {"Amount_Positive": "amount > 0"})
+    base = Line(datetime.now(timezone.utc), OPS.name, died, "", "")
+    restored = unlogged(spark, OPS, declared, base)
+    append_lines(spark, OPS, restored, Tag())
+
+    assert [line.kind for line in restored].count("check") == len(checks)
+    assert Counter(bare(line) for line in logged(spark, died) if line.kind != HARVEST) == Counter(
+        bare(line) for line in logged(spark, lived)
+    )
+    assert unlogged(spark, OPS, declared, base) == []
+
+
+def before_the_log(when: str, table: TableName | None, tag: Tag) -> None:
+    """Die before a commit to the quality log."""
+    if when == "before" and table == log_name(OPS):
+        raise Killed
+
+
+def bare(line: Line) -> Line:
+    """A line without what tells who logged it, and when."""
+    return replace(line, at=datetime.min, table="", table_id=None, run=None, version=None)
 
 
 def test_warnings_are_logged_and_the_batch_passes(spark: SparkSession, database: str) -> None:
@@ -204,6 +255,22 @@ def test_a_guarded_write_is_logged_where_delta_refused_it(
     deltacheck.guard(mixed(spark), table, lambda rows: rows.writeTo(table).append(), route="rows")
 
     assert told(spark, table)[-1] == ("batch", None, "failed", 4, 2)
+    assert {line.source for line in logged(spark, table)} == {"guard"}
+
+
+def test_checks_of_a_guarded_write_are_logged_and_no_rule_is_said_to_have_passed(
+    spark: SparkSession, database: str
+) -> None:
+    """A false pass: the rows that were looked at are not those that the action wrote."""
+    table = guarded(spark, f"{database}.orders")
+
+    deltacheck.guard(mixed(spark), table, lambda rows: None, checks=CHECKS)
+
+    assert told(spark, table) == [
+        ("check", "some", "passed", 4, 0),
+        ("check", "many", "failed", 4, 0),
+        ("batch", None, "passed", 4, 0),
+    ]
     assert {line.source for line in logged(spark, table)} == {"guard"}
 
 

@@ -84,6 +84,67 @@ def test_a_rule_on_a_value_that_nobody_knows_before_the_write_is_not_judged(
     assert unknown.quarantined == 4
 
 
+@pytest.mark.parametrize(
+    ("column", "more"),
+    [("twice INT GENERATED ALWAYS AS (amount * 2)", ""), ("twice INT DEFAULT 9", DEFAULTS)],
+    ids=["generated", "a default"],
+)
+def test_a_gate_on_a_warning_looks_at_what_the_table_fills_in(
+    spark: SparkSession, database: str, column: str, more: str
+) -> None:
+    """A gate that holds of itself: the batch lacks the column that its rule reads."""
+    table = make_table(spark, f"{database}.t", f"id INT, amount INT, {column}", {}, more)
+    rules = {"twice_small": {"check": "twice < 9", "on_violation": "warn", "gate": 0}}
+    rows = batch(spark, "(1, 50)", columns="id, amount")
+
+    with pytest.raises(deltacheck.GateError, match=r"1 row of 1 of a batch .* break twice_small"):
+        deltacheck.write(rows, table, rules=rules)
+    assert ids(spark, table) == []
+
+
+def test_a_gate_on_a_value_that_nobody_knows_before_the_write_is_refused(
+    spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A gate that holds of itself; a warning without a gate is not looked at, and that is told."""
+    columns = "n BIGINT GENERATED ALWAYS AS IDENTITY, id INT"
+    table = make_table(spark, f"{database}.t", columns, {})
+    rows = spark.sql("SELECT 1 AS id")
+    warn = {"check": "n < 0", "on_violation": "warn"}
+    some: dict[str, object] = {"some": {"row_count": {"min": 1}}}
+
+    with pytest.raises(deltacheck.UsageError, match="The gate of the rule n_small cannot be held"):
+        deltacheck.write(rows, table, rules={"n_small": {**warn, "gate": 0}})
+    assert ids(spark, table) == []
+
+    for checks in (None, some):
+        with caplog.at_level("WARNING", "deltacheck"):
+            assert deltacheck.write(rows, table, rules={"n_small": warn}, checks=checks).ok
+        assert "the rule n_small was not looked at" in caplog.text
+        caplog.clear()
+
+
+def test_a_check_of_a_rule_on_such_a_value_is_not_judged_and_that_is_told(
+    spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A share that is 0 of itself, or an error of ours: nobody knows the identity before."""
+    columns = "n BIGINT GENERATED ALWAYS AS IDENTITY, id INT"
+    table = make_table(spark, f"{database}.t", columns, {"n_small": "n < 9", "id_there": "id > 0"})
+    checks = {
+        "all": {"broken_share": {"max": 0}},
+        "small": {"broken_share": {"rule": "N_small", "max": 0}},
+        "there": {"broken_share": {"rule": "id_there", "max": "1/2"}},
+    }
+
+    assert deltacheck.write(spark.sql("SELECT 1 AS id"), table, checks=checks).ok
+
+    for check in ("all", "small"):
+        assert f"the check {check} was not judged, its rows cannot be held against n_small" in (
+            caplog.text
+        )
+    with pytest.raises(deltacheck.CheckError, match="there: 1 of 1 row break id_there"):
+        deltacheck.write(spark.sql("SELECT -1 AS id"), table, checks=checks)
+
+
 def test_an_empty_string_in_a_partition_column_is_null(spark: SparkSession, database: str) -> None:
     """Delta turns it to NULL before it checks."""
     table = make_table(

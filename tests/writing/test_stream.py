@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -179,6 +180,34 @@ def test_each_batch_of_a_stream_is_held_against_its_own_figures(
 
     assert asked == [(2, 0), (4, 1)]
     assert ids(spark, table) == [1, 1, 2, 2]
+
+
+def test_each_batch_of_a_stream_that_overwrites_is_checked_before_it_does(
+    spark: SparkSession, table: str
+) -> None:
+    """Rows that are gone: the table is left as it was, and a retry writes nothing again."""
+    checks = {
+        "once": {"unique_in_table": "id"},
+        "some": {"row_count": {"min": 1}},
+        "few": {"row_count": {"max": 2}, "on_failure": "quarantine"},
+    }
+    writer = deltacheck.foreach_batch(table, query="orders", mode="overwrite", checks=checks)
+
+    for number in (0, 1, 1):
+        writer(good(spark), number)
+    assert ids(spark, table) == [1, 2]
+    with pytest.raises(deltacheck.CheckError, match="0 rows, fewer than 1"):
+        writer(good(spark).where("false"), 2)
+    writer(mixed(spark).selectExpr("id", "abs(amount) + 1 AS amount", "'new' AS status"), 3)
+
+    assert ids(spark, table) == [1, 2]
+    assert held(spark, table) == {1: [], 2: [], 3: [], 4: ["amount_positive"]}
+    commits = [one for one in history(spark, TableName.parse(table)) if one.tag.get("batch")]
+    assert Counter(one.tag["batch"] for one in commits if "step" not in one.tag) == {
+        "orders/0": 1,
+        "orders/1": 1,
+        "orders/3": 1,
+    }
 
 
 @pytest.mark.parametrize("query", ["", " ", "a/b"])

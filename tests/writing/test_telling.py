@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import SparkSession
 
 import deltacheck
 from deltacheck.events import Event
-from tests.writing.batches import good, make_table, mixed, record
+from deltacheck.ledger.recorded import recorded_text, set_statement
+from deltacheck.names import TableName
+from deltacheck.rules.given import checks_given, rules_given
+from tests.writing.batches import OPS, RULES, good, make_table, mixed, record
 
 
 @pytest.fixture
@@ -35,6 +40,26 @@ def test_quarantined_rows_are_told_with_the_owners_of_the_rules(
     assert event.rules == {"amount_positive": 2, "status_known": 1}
     assert event.owners == ("finance",)
     assert "gone" not in event.text()
+
+
+def test_owners_are_those_that_an_upgrade_recorded(
+    spark: SparkSession, table: str, seen: list[Event]
+) -> None:
+    """Nobody to call: a job on a cluster has no project. Also of checks, else the table's."""
+    name = TableName.parse(table)
+    few = {"few": {"row_count": {"max": 2}, "on_failure": "warn", "owner": "ops"}}
+    declared = replace(
+        rules_given(name, {**OWNED, "status_known": RULES["status_known"]}), owner="sales"
+    )
+    declared = replace(declared, batch=checks_given(name, few))
+    place = TableName.parse(f"{table}_quarantine")
+    spark.sql(set_statement(name, recorded_text(declared, place, OPS)))
+
+    deltacheck.write(mixed(spark), table, route="rows")
+
+    (event,) = seen
+    assert set(event.rules) == {"amount_positive", "status_known", "few"}
+    assert sorted(event.owners) == ["finance", "ops", "sales"]
 
 
 def test_warnings_are_told(spark: SparkSession, table: str, seen: list[Event]) -> None:
