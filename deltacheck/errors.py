@@ -306,8 +306,19 @@ class CheckError(ViolationError):
         rule: str | None = None,
         violators: int = 0,
         rows: int = 0,
+        broken: Mapping[str, int] | None = None,
+        bad: int = 0,
     ) -> None:
-        super().__init__(message, hint=hint, table=table, rule=rule, violators=violators, rows=rows)
+        super().__init__(
+            message,
+            hint=hint,
+            table=table,
+            rule=rule,
+            violators=violators,
+            rows=rows,
+            broken=broken,
+            bad=bad,
+        )
         self.results = tuple(results)
 
 

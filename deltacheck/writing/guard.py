@@ -32,7 +32,7 @@ from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import read_place
 from deltacheck.rules.checks import Unique
 from deltacheck.rules.model import Action
-from deltacheck.writing.judge import check_given
+from deltacheck.writing.judge import Counts, check_given
 from deltacheck.writing.logged import BatchLog
 from deltacheck.writing.once import ROWS, find_commit, remove_attempt
 from deltacheck.writing.request import Figure, OnQuarantine, Request, Rules, check_frame, request
@@ -167,8 +167,9 @@ def _guarded(
         whole, came = Whole(), None
         if known.checks:
             df = pin(df)
-            whole = check_source(df, expressions(df, asked, known), asked, known)
             came = df.count()
+            rules = expressions(df, asked, known)
+            whole = check_source(df, Counts(came), rules, asked, known)
             if whole.quarantined_by is not None:
                 check_names(df, asked)
                 return _set_aside(session, asked, known, verdict_of_checks(df, asked, known, whole))

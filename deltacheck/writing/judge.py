@@ -7,7 +7,7 @@ does. Knows nothing of what becomes of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -147,6 +147,28 @@ def judged(
 
 
 @dataclass(frozen=True)
+class Counts:
+    """How many rows of a batch are what.
+
+    Attributes:
+        broken: Rule to the rows that broke it, for rules that were broken.
+        outside: Rows that are not among those that the batch replaces.
+    """
+
+    rows: int
+    fail: int = 0
+    quarantine: int = 0
+    drop: int = 0
+    outside: int = 0
+    broken: Mapping[str, int] | None = None
+
+    @property
+    def bad(self) -> int:
+        """Rows that may not be written."""
+        return self.fail + self.quarantine + self.drop
+
+
+@dataclass(frozen=True)
 class Ground:
     """What a batch is judged by.
 
@@ -256,6 +278,7 @@ def judge(df: DataFrame, table: str, *, rules: Rules | None = None) -> DataFrame
 __all__ = [
     "OUTSIDE",
     "BatchRule",
+    "Counts",
     "Ground",
     "batch_rules",
     "broken_names",

@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from deltacheck.names import literal, quote
 from deltacheck.quality.batch import BatchResult
 from deltacheck.quarantine import layout as own
 from deltacheck.rules.model import Action, Gate
-from deltacheck.writing.judge import OUTSIDE, BatchRule, Ground, judged
+from deltacheck.writing.judge import OUTSIDE, BatchRule, Counts, Ground, judged
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
 from deltacheck.writing.whole import Whole, check_whole
@@ -36,28 +36,6 @@ class Refusal:
 
     error: BaseException
     violation: Violation
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many rows of a batch are what.
-
-    Attributes:
-        broken: Rule to the rows that broke it, for rules that were broken.
-        outside: Rows that are not among those that the batch replaces.
-    """
-
-    rows: int
-    fail: int = 0
-    quarantine: int = 0
-    drop: int = 0
-    outside: int = 0
-    broken: Mapping[str, int] | None = None
-
-    @property
-    def bad(self) -> int:
-        """Rows that may not be written."""
-        return self.fail + self.quarantine + self.drop
 
 
 @dataclass(frozen=True)
@@ -125,7 +103,7 @@ def reach_verdict(
     faulty = any(rule.name in (counts.broken or {}) for rule in base.lacking)
     if not faulty:
         _stop(pinned, base, asked, known, counts, rule)
-    whole = check_whole(pinned, base, asked, known)
+    whole = check_whole(pinned, counts, base, asked, known)
     if whole.quarantined_by is not None:
         return Verdict(base, pinned, counts, "batch", whole.quarantined_by, whole.results)
     # A fault of the job: Delta's own words for it are best.

@@ -16,7 +16,7 @@ from deltacheck.quality.results import Outcome
 from deltacheck.quarantine import layout as own
 from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile, Unique
 from deltacheck.writing.deliver import is_dynamic
-from deltacheck.writing.judge import Ground
+from deltacheck.writing.judge import Counts, Ground
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
 
@@ -74,8 +74,13 @@ def _lacking(test: BatchTest, asked: Request, known: Survey) -> tuple[str, str] 
     return None
 
 
-def check_whole(pinned: DataFrame, base: Ground, asked: Request, known: Survey) -> Whole:
+def check_whole(
+    pinned: DataFrame, counts: Counts, base: Ground, asked: Request, known: Survey
+) -> Whole:
     """Run the checks of a batch that is pinned with the names of the rules that each row breaks.
+
+    Args:
+        counts: Of its rows.
 
     Raises:
         CheckError: One of them says stop, or a batch without rows was to be quarantined.
@@ -83,17 +88,22 @@ def check_whole(pinned: DataFrame, base: Ground, asked: Request, known: Survey) 
     if not known.checks:
         return Whole()
     rest = _rest(pinned.sparkSession, asked, known)
-    return _judged(pinned, _rules(base, known), asked, known, rest=rest)
+    return _judged(pinned, counts, _rules(base, known), asked, known, rest=rest)
 
 
 def check_source(
-    pinned: DataFrame, rules: Mapping[str, str | None], asked: Request, known: Survey
+    pinned: DataFrame,
+    counts: Counts,
+    rules: Mapping[str, str | None],
+    asked: Request,
+    known: Survey,
 ) -> Whole:
     """Run the checks of the pinned source of a write that is the job's own.
 
     What becomes of its rows is not known, so nobody can tell which of them the table has already.
 
     Args:
+        counts: Of its rows, as far as they are known.
         rules: Key to expression over the source, of the table's rules; None: only the result of
             the write can be held against it.
 
@@ -105,11 +115,12 @@ def check_source(
         for check in known.checks
         if isinstance(check.test, Unique) and check.test.in_table
     }
-    return _judged(pinned, rules, asked, known, rest=None, untold=untold)
+    return _judged(pinned, counts, rules, asked, known, rest=None, untold=untold)
 
 
 def _judged(
     pinned: DataFrame,
+    counts: Counts,
     rules: Mapping[str, str | None],
     asked: Request,
     known: Survey,
@@ -144,11 +155,11 @@ def _judged(
     failed = [one for one in results if one.outcome.state == "failed"]
     stopping = [one for one in failed if one.check.on_failure is OnFailure.FAIL]
     quarantining = [one for one in failed if one.check.on_failure is OnFailure.QUARANTINE]
-    if not stopping and quarantining and not pinned.take(1):
+    if not stopping and quarantining and not counts.rows:
         # There is nothing that could be quarantined, and a green job would hide that.
         stopping = quarantining
     if stopping:
-        raise _stop(stopping, results, asked)
+        raise _stop(stopping, results, counts, asked)
     return Whole(results, quarantining[0].check.name if quarantining else None)
 
 
@@ -201,7 +212,10 @@ def _rest(session: SparkSession, asked: Request, known: Survey) -> Callable[[str
 
 
 def _stop(
-    stopping: list[BatchResult], results: Sequence[BatchResult], asked: Request
+    stopping: list[BatchResult],
+    results: Sequence[BatchResult],
+    counts: Counts,
+    asked: Request,
 ) -> CheckError:
     first = stopping[0]
     said = "; ".join(f"{one.check.name}: {one.outcome.message}" for one in stopping)
@@ -213,6 +227,8 @@ def _stop(
         table=str(asked.table),
         rule=first.check.name,
         violators=first.outcome.failed,
-        rows=first.outcome.rows,
+        rows=counts.rows,
+        broken=counts.broken,
+        bad=counts.bad,
         results=results,
     )

@@ -50,6 +50,8 @@ def stopped(spark: SparkSession, table: str, check: Mapping[str, Any], **more: A
     assert latest_version(spark, TableName.parse(table)) == version
     assert not spark.catalog.tableExists(f"{table}_quarantine")
     assert (refused.value.table, refused.value.rule, refused.value.exit_code) == (table, "c", 4)
+    # Of the batch, whatever the check looked at.
+    assert int(refused.value.rows) == 2
     return refused.value.message
 
 
