@@ -244,8 +244,8 @@ class ViolationError(DeltacheckError):
         violators: How many rows break it.
         rows: How many rows were looked at.
         offending: Gives at most so many of the rows of a batch that break it.
-        broken: Each rule to the rows that break it: of a batch, of rules that are broken; of a
-            table, of those that a gate is for.
+        by: What says stop: each rule or check, to the rows that break it; by default ``rule``.
+        broken: Of a batch: each rule to the rows that break it, for rules that are broken.
         bad: Of a batch: the rows that break a rule which is more than a warning, each once.
     """
 
@@ -262,11 +262,13 @@ class ViolationError(DeltacheckError):
         violators: int = 0,
         rows: int = 0,
         offending: Callable[[int], list[Any]] | None = None,
+        by: Mapping[str, int] | None = None,
         broken: Mapping[str, int] | None = None,
         bad: int = 0,
     ) -> None:
         super().__init__(message, hint=hint, table=table, rule=rule)
         self.violators = violators
+        self.by = dict(by or ({} if rule is None else {rule: violators}))
         self.broken = dict(broken or {})
         self.bad = bad
         self.rows = Rows(rows)
@@ -306,6 +308,7 @@ class CheckError(ViolationError):
         rule: str | None = None,
         violators: int = 0,
         rows: int = 0,
+        by: Mapping[str, int] | None = None,
         broken: Mapping[str, int] | None = None,
         bad: int = 0,
     ) -> None:
@@ -316,6 +319,7 @@ class CheckError(ViolationError):
             rule=rule,
             violators=violators,
             rows=rows,
+            by=by,
             broken=broken,
             bad=bad,
         )

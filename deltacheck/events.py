@@ -146,7 +146,7 @@ def stops_told(
             "stopped",
             stop.message,
             table=stop.table,
-            rules={} if stop.rule is None else {stop.rule: stop.violators},
+            rules=stop.by,
             owners=owners(stop),
             environment=environment,
             batch=batch,

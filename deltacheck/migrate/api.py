@@ -7,7 +7,7 @@ command line is thin over them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -127,8 +127,17 @@ def upgrade(
             review(found)
 
         at = now()
-        logged = nullcontext() if dry_run else stops_logged(stage, at)
-        with stops_told(stage.environment.name, stage.rules, notify), logged:
+        telling = ExitStack()
+        if not dry_run:
+            telling.enter_context(stops_told(stage.environment.name, stage.rules, notify))
+            telling.enter_context(stops_logged(stage, at))
+
+        def cut_short(done: RunResult) -> None:
+            if done.steps:
+                log_run(stage, done, at)
+                announce(done, stage.rules, notify)
+
+        with telling:
             result = run(
                 replace(stage, repair=repair),
                 target,
@@ -137,7 +146,7 @@ def upgrade(
                 lock_timeout=lock_timeout,
                 deadline=deadline,
                 review=both,
-                cut_short=lambda done: log_run(stage, done, at),
+                cut_short=cut_short,
             )
         result = log_run(stage, result, at)
     announce(result, stage.rules, notify)

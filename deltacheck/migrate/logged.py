@@ -60,14 +60,12 @@ def stops_logged(scene: Scene, at: datetime) -> Iterator[None]:
 def _stopped(scene: Scene, at: datetime, table: str, stop: ViolationError) -> Iterator[Line]:
     """The line of the rule that stops a run; or those of all rules of a gate, and of the gate."""
     rows = int(stop.rows)
-    if stop.rule is not None:
-        line = _line(scene, at, table, stop.rule, rows, stop.violators)
-    else:
-        for rule, failed in stop.broken.items():
-            yield _line(scene, at, table, rule, rows, failed)
-        line = _line(scene, at, table, TABLE_GATE, rows, stop.violators)
-        line = replace(line, kind=CHECK, action=OnFailure.FAIL.value)
-    yield replace(line, message=stop.message)
+    lines = [_line(scene, at, table, rule, rows, failed) for rule, failed in stop.by.items()]
+    if stop.rule is None:
+        gate = _line(scene, at, table, TABLE_GATE, rows, stop.violators)
+        lines.append(replace(gate, kind=CHECK, action=OnFailure.FAIL.value))
+    yield from lines[:-1]
+    yield replace(lines[-1], message=stop.message)
 
 
 def _found(scene: Scene, result: RunResult, at: datetime) -> Iterator[Line]:

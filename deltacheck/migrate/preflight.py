@@ -226,7 +226,7 @@ def hold(
                 rule=members[0] if len(members) == 1 else None,
                 violators=bad,
                 rows=rows,
-                broken={add.name: found.of(add.key) for add in group.members},
+                by={add.name: found.of(add.key) for add in group.members},
             )
     if found.any and table.append_only:
         raise AppendOnlyError(

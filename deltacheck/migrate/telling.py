@@ -52,7 +52,7 @@ def stops_told(
     """Tell of a gate or a rule that stops a run, and let it."""
 
     def owners(stop: ViolationError) -> tuple[str, ...]:
-        return _owners(rules, [(stop.table, stop.rule or "")] if stop.table else [])
+        return _owners(rules, [(stop.table, name) for name in stop.by] if stop.table else [])
 
     return events.stops_told(notify, owners, environment=environment)
 

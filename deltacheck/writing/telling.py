@@ -38,7 +38,7 @@ def stops_told(asked: Request, known: Survey) -> AbstractContextManager[None]:
     """Tell of a gate, a rule or a check that stops a batch, and let it."""
     return events.stops_told(
         known.notify,
-        lambda stop: owners(known, () if stop.rule is None else (stop.rule,)),
+        lambda stop: owners(known, stop.by),
         environment=known.environment,
         batch=asked.batch_id,
         job=asked.job,

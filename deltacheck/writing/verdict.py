@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -215,10 +215,13 @@ def _stop(
         broken = (counts.broken or {}).get(limited.name, 0)
         if limited.gate is not None and not limited.gate.allows(broken, counts.rows):
             contains = f"array_contains({quote(own.RULES)}, {literal(limited.name)})"
-            raise _gate(asked, limited.gate, broken, counts, limited.name, pinned, contains)
+            by, rows = {limited.name: broken}, _offending(pinned, contains)
+            raise _gate(asked, limited.gate, limited.name, by, broken, counts, rows)
     if known.gate is not None and not known.gate.allows(counts.bad, counts.rows):
         where = f"NOT ({_is_good(base.rules)})"
-        raise _gate(asked, known.gate, counts.bad, counts, None, pinned, where)
+        kept = {rule.name for rule in base.rules if rule.action is not Action.WARN}
+        by = {name: rows for name, rows in (counts.broken or {}).items() if name in kept}
+        raise _gate(asked, known.gate, None, by, counts.bad, counts, _offending(pinned, where))
 
 
 def _stop_failed(
@@ -247,6 +250,7 @@ def _stop_failed(
             violators=counts.fail,
             rows=counts.rows,
             offending=_offending(pinned, _has(base.rules, Action.FAIL)),
+            by={one.name: (counts.broken or {}).get(one.name, 0) for one in failed},
             broken=counts.broken,
             bad=counts.bad,
         )
@@ -255,11 +259,11 @@ def _stop_failed(
 def _gate(
     asked: Request,
     gate: Gate,
+    rule: str | None,
+    by: Mapping[str, int],
     bad: int,
     counts: Counts,
-    rule: str | None,
-    pinned: DataFrame,
-    where: str,
+    offending: Callable[[int], list[Any]],
 ) -> GateError:
     what = "are bad" if rule is None else f"break {rule}"
     return GateError(
@@ -270,7 +274,8 @@ def _gate(
         rule=rule,
         violators=bad,
         rows=counts.rows,
-        offending=_offending(pinned, where),
+        offending=offending,
+        by=by,
         broken=counts.broken,
         bad=counts.bad,
     )

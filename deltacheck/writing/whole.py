@@ -228,6 +228,7 @@ def _stop(
         rule=first.check.name,
         violators=first.outcome.failed,
         rows=counts.rows,
+        by={one.check.name: one.outcome.failed for one in stopping},
         broken=counts.broken,
         bad=counts.bad,
         results=results,

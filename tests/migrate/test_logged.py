@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import deltacheck
 from deltacheck.config import Environment
+from deltacheck.events import Event
 from deltacheck.ledger.quality_log import HARVEST, Line, log_name, read_log
 from tests.cli.projects import make_project
 from tests.harness.marks import connect_is_slow
@@ -69,15 +70,16 @@ def test_an_upgrade_logs_what_its_rules_found_and_what_writes_passed_before(
     assert (by_run[second].owner, by_run[second].expression) == ("sales", "id > 0")
 
 
-def test_a_gate_that_stops_an_upgrade_is_logged_and_a_dry_run_is_not(
-    session: SparkSession, environment: Environment, table: str, tmp_path: Path
+def test_a_gate_that_stops_an_upgrade_is_logged_and_told_and_a_dry_run_is_not(
+    session: SparkSession, environment: Environment, table: str, tmp_path: Path, seen: list[Event]
 ) -> None:
+    """Somebody is called at night for what another only looked at."""
     session.sql(f"INSERT INTO {table} VALUES (4, -4)")
     session.sql(f"INSERT INTO {table} VALUES (5, -5)")
     for dry_run in (True, False):
         with pytest.raises(deltacheck.GateError) as stop:
             upgrade(session, tmp_path, "head", dry_run=dry_run)
-        assert len(told(session, environment)) == (0 if dry_run else 1)
+        assert len(told(session, environment)) == len(seen) == (0 if dry_run else 1)
 
     (line,) = told(session, environment)
     assert (line.source, line.rule, line.state) == ("upgrade", "Amount_OK", "failed")
@@ -104,8 +106,8 @@ def test_a_gate_over_several_rules_is_logged_with_each_of_them(
     assert [line.message for line in lines] == [None, None, stop.value.message]
 
 
-def test_what_a_run_had_finished_is_logged_where_a_later_revision_stops(
-    session: SparkSession, environment: Environment, table: str, tmp_path: Path
+def test_what_a_run_had_finished_is_logged_and_told_where_a_later_revision_stops(
+    session: SparkSession, environment: Environment, table: str, tmp_path: Path, seen: list[Event]
 ) -> None:
     """Lost lines: the next run finds those rules enforced, and counts nothing for them."""
     late = f'op.execute("INSERT INTO {table} VALUES (-7, 7), (-8, 8), (-9, 9)")'
@@ -121,6 +123,10 @@ def test_what_a_run_had_finished_is_logged_where_a_later_revision_stops(
     with pytest.raises(deltacheck.GateError):
         upgrade(session, tmp_path, "head")
     found = {line.rule: line for line in told(session, environment)}
+    assert [(event.kind, dict(event.rules)) for event in seen] == [
+        ("upgraded", {"Amount_OK": 1}),
+        ("stopped", {"id_ok": 3}),
+    ]
     session.sql(f"DELETE FROM {table} WHERE id < 0")
     upgrade(session, tmp_path, "head")
 

@@ -78,22 +78,31 @@ def test_warnings_are_told(spark: SparkSession, table: str, seen: list[Event]) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "rule"),
+    ("arguments", "by"),
     [
-        ({"gate": 0}, None),
-        ({"rules": {"amount_positive": {"check": "amount > 0", "on_violation": "fail"}}}, True),
-        ({"checks": {"c": {"row_count": {"min": 5}}}}, True),
+        ({"gate": 0}, {"amount_positive": 2, "status_known": 1}),
+        (
+            {
+                "rules": {
+                    name: {"check": sql, "on_violation": "fail"} for name, sql in RULES.items()
+                }
+            },
+            {"amount_positive": 2, "status_known": 1},
+        ),
+        ({"checks": {"c": {"row_count": {"min": 5}}, "d": {"unique": "1"}}}, {"c": 0, "d": 4}),
     ],
+    ids=["a gate", "fail rules", "checks"],
 )
 def test_what_stops_a_batch_is_told_and_raised(
-    spark: SparkSession, table: str, seen: list[Event], arguments: dict[str, object], rule: object
+    spark: SparkSession, table: str, seen: list[Event], arguments: dict[str, object], by: object
 ) -> None:
+    """Each rule and each check that says stop, with its own rows."""
     with pytest.raises(deltacheck.ViolationError) as stop:
         deltacheck.write(mixed(spark), table, **arguments)  # type: ignore[arg-type]
 
     (event,) = seen
     assert (event.kind, event.message) == ("stopped", stop.value.message)
-    assert bool(event.rules) == bool(rule)
+    assert event.rules == by
 
 
 def test_a_guarded_write_is_told_as_well(
