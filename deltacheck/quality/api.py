@@ -16,12 +16,13 @@ from deltacheck.events import emit
 from deltacheck.ledger.journal import now
 from deltacheck.ledger.quality_log import log_frame
 from deltacheck.names import TableName
-from deltacheck.quality.check import run_checks
+from deltacheck.quality.check import is_asked_for, run_checks
 from deltacheck.quality.events import events_of
 from deltacheck.quality.passes import harvest
 from deltacheck.quality.results import Checked
 from deltacheck.quarantine.holding import Progress, desk
 from deltacheck.rules.files import project_rules
+from deltacheck.rules.model import RuleSet
 from deltacheck.rules.quantities import Age
 from deltacheck.rules.selection import Selection
 
@@ -61,7 +62,8 @@ def check(
         What came of each check; ``failed`` tells whether one stops a deploy.
 
     Raises:
-        UsageError: No table of ``constraints/`` matches.
+        UsageError: No table of ``constraints/`` is or matches one of ``tables``, or no check and
+            no rule has a tag and an owner asked for.
         DeclarationError: ``keep`` is not a length of time; or a file is malformed.
         IdentifierError: ``keys`` is not the name of a table.
         LedgerError: ``keys`` is some other table, or cannot be made; nothing was checked.
@@ -73,16 +75,29 @@ def check(
     environment = found.environment(env)
     rules = project_rules(found)
     selection = Selection(tuple(tables), tuple(tags), tuple(owners))
-    if tables and not any(selection.has_table(name) for name in rules):
-        raise UsageError(
-            f"No table of {found.constraints} matches {', '.join(tables)}; nothing was checked.",
-            hint="Name tables as they are declared, or patterns such as shop.*.",
-        )
+    _check_asked(selection, rules, found.constraints)
     with desk(session, env, project, progress) as on:
         checked = run_checks(on, environment, rules, selection, keep=kept, keys=place)
     for event in events_of(checked):
         emit(event, found.notify)
     return checked
+
+
+def _check_asked(selection: Selection, rules: RuleSet, constraints: Path) -> None:
+    """Whether there is what is asked for: a mistyped name must not pass for a check."""
+    unknown = [one for one in selection.tables if not any(map(Selection((one,)).has_table, rules))]
+    if unknown:
+        raise UsageError(
+            f"No table of {constraints} matches {', '.join(unknown)}; nothing was checked.",
+            hint="Name tables as they are declared, or patterns such as shop.*.",
+        )
+    if selection.by_declaration and not any(is_asked_for(selection, one) for one in rules.values()):
+        asked = ", ".join((*selection.tags, *selection.owners))
+        raise UsageError(
+            f"No check and no rule of {constraints} has what is asked for: {asked}; nothing was "
+            "checked.",
+            hint="See the tags and owners there.",
+        )
 
 
 def quality_log(

@@ -145,7 +145,7 @@ def run_checks(
     wanted = [
         _asked(on, rules[name], selection)
         for name in sorted(rules, key=str)
-        if _is_asked_for(selection, rules[name])
+        if is_asked_for(selection, rules[name])
     ]
     past = _history(on, environment, wanted, at)
     tables: list[_Table] = []
@@ -252,10 +252,11 @@ def _judged(
     return _Table(str(asked.name), asked.problem, checks, rules, gate, tuple(lines), faults)
 
 
-def _is_asked_for(selection: Selection, declared: TableRules) -> bool:
-    return selection.has_table(declared.table) and (
-        any(selection.has_rule(declared, one) for one in declared.checks)
-        or any(selection.has_rule(declared, one) for one in declared.rules)
+def is_asked_for(selection: Selection, declared: TableRules) -> bool:
+    """Whether something of a table is asked for; of its batches, what they passed."""
+    return selection.has_table(declared.table) and any(
+        selection.has_rule(declared, one)
+        for one in (*declared.checks, *declared.rules, *declared.batch)
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from deltacheck.delta.table import CONSTRAINT_PREFIX, Commit
 from deltacheck.ledger.quality_log import BATCH, CHECK, RULE, WRITE, Line
 from deltacheck.quality.results import Outcome
+from deltacheck.rules.model import Rule
 
 _MADE_ANEW = {"CREATE", "REPLACE", "RESTORE", "CLONE", "CONVERT"}
 """First words of operations before which the table may have had other constraints."""
@@ -175,15 +176,17 @@ def _before(commit: Commit, after: frozenset[str] | None) -> frozenset[str] | No
 
 
 def lines(
-    batches: Iterable[Written], base: Line, names: Mapping[str, str], actions: Mapping[str, str]
+    batches: Iterable[Written], base: Line, rules: Iterable[Rule], schema: Mapping[str, str]
 ) -> Iterator[Line]:
     """The lines of the log for some batches: for each rule, each check, and last for the batch.
 
     Args:
-        base: What all lines have in common.
-        names: The names of constraints, in lower case, to those of the rules as declared.
-        actions: Name of a rule, in lower case, to what happens to rows that break it.
+        base: What all lines have in common; its owner is that of rules and checks without one.
+        rules: Those that are declared.
+        schema: What ``held_by_schema`` says.
     """
+    declared = {rule.key: rule for rule in rules}
+    names = {**schema, **{key: rule.name for key, rule in declared.items()}}
     for one in batches:
         about = replace(
             base,
@@ -206,11 +209,14 @@ def lines(
             shown.setdefault(one.named.lower(), one.named)
         counts |= broken
         for key, failed in counts.items():
-            line = replace(about, kind=RULE, rule=shown.get(key, key), action=actions.get(key))
+            line = replace(about, kind=RULE, rule=shown.get(key, key))
+            if (rule := declared.get(key)) is not None:
+                owner = rule.owner or base.owner
+                line = replace(line, action=rule.on_violation.value, owner=owner)
             yield _judged(line, failed)
         for said in one.checked:
             line = replace(about, kind=CHECK, rule=said.check, action=said.action)
-            yield said.outcome.told_in(replace(line, owner=said.owner or None))
+            yield said.outcome.told_in(replace(line, owner=said.owner or base.owner))
         batch = _judged(replace(about, kind=BATCH), one.bad)
         yield replace(batch, state="failed") if one.refused else batch
 

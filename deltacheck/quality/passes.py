@@ -115,10 +115,8 @@ def look_back(
     commits = [one for one in known if one.version > since]
     if not commits:
         return Passes(version, ())
-    about = replace(base, table_id=table.id)
+    about = replace(base, table_id=table.id, owner=declared.owner or None)
     schema = held_by_schema(table, declared.rules)
-    names = schema | {rule.key: rule.name for rule in declared.rules}
-    actions = {rule.key: rule.on_violation.value for rule in declared.rules}
     mark = replace(about, kind=HARVEST, state="done", version=version)
     if since >= 0 and not reaches(commits, since):
         mark = replace(mark, message=_gap(str(table.name), since + 1, commits[-1].version - 1))
@@ -127,7 +125,7 @@ def look_back(
     if batches:
         told = told_by_writers(session, environment, batches[0].at - _LONGEST)
         batches = [one for one in batches if one.attempt not in told]
-    return Passes(version, (*lines(batches, about, names, actions), mark))
+    return Passes(version, (*lines(batches, about, declared.rules, schema), mark))
 
 
 def gaps(lines: Iterable[Line]) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ Pure: it is given what was read, and knows neither Spark nor HTML. Holds no valu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeVar
 
@@ -15,6 +15,7 @@ from deltacheck.ledger.journal import Run
 from deltacheck.ledger.quality_log import BATCH, CHECK, GUARD, HARVEST, RULE, WRITE, Line
 from deltacheck.migrate.logged import SOURCE as UPGRADE
 from deltacheck.migrate.status import RuleStatus
+from deltacheck.names import TableName
 from deltacheck.quarantine.listing import Held
 
 AGES: tuple[tuple[str, timedelta | None], ...] = (
@@ -217,9 +218,15 @@ def report_of(
         most_runs: How many runs are told.
     """
     since = at.date() - timedelta(days=days - 1)
-    known = [x for x in lines if x.environment == environment and x.at.date() >= since]
-    told = sorted((line for line in known if line.kind != HARVEST), key=lambda line: line.at)
     problems = problems or {}
+    declared = [*(rule.table for rule in rules), *problems, *(one.table for one in held)]
+    spelled = _spelled([*declared, *(line.table for line in lines)])
+    known = [
+        replace(line, table=spelled[line.table])
+        for line in lines
+        if line.environment == environment and line.at.date() >= since
+    ]
+    told = sorted((line for line in known if line.kind != HARVEST), key=lambda line: line.at)
     by_table = _grouped(told, lambda line: line.table)
     gaps = _grouped((x for x in known if x.kind == HARVEST and x.message), lambda x: x.table)
     statuses = _grouped(rules, lambda rule: rule.table)
@@ -247,6 +254,12 @@ def report_of(
         runs=tuple(reversed(runs[-most_runs:])),
         check_runs=_check_runs(told)[:most_runs],
     )
+
+
+def _spelled(names: Iterable[str]) -> dict[str, str]:
+    """Each table's name to how the first spells it that is the same: jobs know no declaration."""
+    first: dict[TableName, str] = {}
+    return {name: first.setdefault(TableName.parse(name), name) for name in names}
 
 
 def _grouped(things: Iterable[Thing], key: Callable[[Thing], str]) -> dict[str, list[Thing]]:
@@ -323,6 +336,7 @@ def _repeated(lines: Iterable[Line]) -> frozenset[str | None]:
 def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
     came = [line for line in lines if line.run not in repeated]
     batches = [line for line in came if line.kind == BATCH]
+    refused = {x.run for x in came if _is_check(x) and x.state == "failed" and x.action != "warn"}
     failed: dict[str, int | None] = {}
     for line in came:
         if _was_broken(line) and line.rule is not None:
@@ -332,7 +346,7 @@ def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
         day=lines[0].at.date(),
         batches=len(batches),
         rows=sum(line.rows or 0 for line in batches),
-        bad=sum(line.failed or line.rows or 0 for line in batches if line.state == "failed"),
+        bad=sum(_bad(line, refused) for line in batches if line.state == "failed"),
         stopped=sum(line.message is not None for line in batches),
         failed=failed,
         checks=_checks_of_day(lines),
@@ -342,6 +356,11 @@ def _day(lines: Sequence[Line], repeated: frozenset[str | None]) -> Day:
             if line.message and (line.kind != CHECK or line.source == UPGRADE)
         ),
     )
+
+
+def _bad(line: Line, refused: Container[str | None]) -> int:
+    """The bad rows of a batch that failed: all, where a check of it as a whole refused it."""
+    return (line.rows if line.run in refused else line.failed or line.rows) or 0
 
 
 def _check_runs(lines: Iterable[Line]) -> tuple[CheckRun, ...]:

@@ -205,6 +205,13 @@ def _check_checks(asked: Request) -> None:
 
 def _check_rules(asked: Request, known: Survey) -> None:
     check_given(known, asked)
+    for rule in known.declared.values():
+        if rule.on_violation is Action.WARN and rule.gate is not None:
+            log.warning(
+                "%s: the gate of the rule %s is not held, a guarded write makes its own rows",
+                asked.table,
+                rule.name,
+            )
     for rule in asked.rules.values():
         if rule.on_violation is not Action.WARN and not known.enforces(rule):
             raise UsageError(

@@ -115,17 +115,15 @@ class BatchLog:
         ledger, declared = self.known.ledger, self.known.declared
         if ledger is None:
             return
-        base = Line(self.at, ledger.name, str(self.known.table), BATCH, "")
-        names = {key: rule.name for key, rule in declared.items()}
-        actions = {key: rule.on_violation.value for key, rule in declared.items()}
+        owner, schema = self.known.owner or None, dict[str, str]()
+        base = Line(self.at, ledger.name, str(self.known.table), BATCH, "", owner=owner)
         tag = Tag(attempt=written.attempt, batch=written.batch, job=written.job, step=STEP)
         with warned_where_unlogged(ledger, self.asked.table, "what became of a batch"):
             if written.constraints is not None and self.known.exists:
                 table = read_definition(self.session, self.asked.table)
                 schema = held_by_schema(table, declared.values())
-                names = schema | names
                 written = replace(written, constraints=written.constraints | set(schema))
-            told = list(lines([written], base, names, actions))
+            told = list(lines([written], base, declared.values(), schema))
             if stop is not None:
                 told[-1] = replace(told[-1], message=stop.message)
             append_lines(self.session, ledger, told, tag)

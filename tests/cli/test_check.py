@@ -87,15 +87,20 @@ def test_only_what_failed_is_printed_quietly(session: SparkSession, shop: Shop) 
 
 
 def test_checks_are_chosen_by_table_and_tag(session: SparkSession, shop: Shop) -> None:
-    """Where none is left, that is said; a table that nobody declared is an error of usage."""
+    """Green, and nothing was checked: a mistyped name or tag is an error of usage."""
     shop.fill(session)
     shop.declare("amount_small: amount < 9", head=CHECKS)
 
     chosen = command("check", shop.orders.upper(), "--tag", "keys", "--json")
     assert [one["check"] for one in chosen.json["checks"]] == ["ids"]
-    assert "there is no such check" in command("check", "--tag", "nowhere").words
-    refused = command("check", "nowhere.*")
-    assert (refused.code, "matches nowhere.*; nothing was checked" in refused.words) == (2, True)
+    for words, why in (
+        (["--tag", "nowhere"], "has what is asked for: nowhere; nothing was checked"),
+        (["--owner", "nobody"], "has what is asked for: nobody; nothing was checked"),
+        (["nowhere.*"], "matches nowhere.*; nothing was checked"),
+        ([shop.orders, "nowhere.*"], "matches nowhere.*; nothing was checked"),
+    ):
+        refused = command("check", *words)
+        assert (refused.code, why in refused.words) == (2, True), words
 
 
 def test_a_table_that_is_missing_fails(session: SparkSession, shop: Shop) -> None:

@@ -11,9 +11,11 @@ from deltacheck.delta.table import Commit
 from deltacheck.ledger.quality_log import Line
 from deltacheck.quality.harvest import Said, Written, lines, written_batches
 from deltacheck.quality.results import Outcome
+from deltacheck.rules.given import rules_given
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
-BASE = Line(NOON, "prod", "shop.orders", "", "")
+BASE = Line(NOON, "prod", "shop.orders", "", "", owner="sales")
+OK = rules_given("shop.orders", {"Ok": {"check": "id > 0", "on_violation": "drop"}}).rules
 
 
 def commit(
@@ -50,11 +52,11 @@ def test_a_clean_write_passed_every_constraint() -> None:
     """It says so of as many rows as it wrote."""
     (found,) = batches(clean(3, 10, batch="monday", job="load"), constraints=("OK", "other"))
 
-    told = list(lines([found], BASE, {"ok": "Ok"}, {"ok": "drop"}))
-    assert [(one.kind, one.rule, one.action) for one in told] == [
-        ("rule", "Ok", "drop"),
-        ("rule", "other", None),
-        ("batch", None, None),
+    told = list(lines([found], BASE, OK, {}))
+    assert [(one.kind, one.rule, one.action, one.owner) for one in told] == [
+        ("rule", "Ok", "drop", "sales"),
+        ("rule", "other", None, "sales"),
+        ("batch", None, None, "sales"),
     ]
     assert {(one.state, one.rows, one.passed, one.failed) for one in told} == {
         ("passed", 10, 10, 0)
@@ -76,7 +78,7 @@ def test_a_batch_that_was_split_tells_what_its_rows_broke() -> None:
     }
     (found,) = batches(clean(3, 7, detail=detail))
 
-    told = {one.rule: one for one in lines([found], BASE, {"ok": "Ok"}, {})}
+    told = {one.rule: one for one in lines([found], BASE, OK, {})}
     assert {rule: (one.state, one.rows, one.failed) for rule, one in told.items()} == {
         "Ok": ("failed", 10, 2),
         "Small": ("failed", 10, 3),
@@ -91,10 +93,10 @@ def test_a_batch_that_was_quarantined_whole_failed_though_some_of_its_rows_were_
         clean(3, 0, detail={**whole, "broken": {"ok": 2}, "bad": 2}), clean(4, 0, detail=whole)
     )
 
-    rule, batch = lines([broken], BASE, {}, {})
+    rule, batch = lines([broken], BASE, (), {})
     assert (rule.rows, rule.failed) == (9, 2)
     assert (batch.state, batch.rows, batch.failed, batch.passed) == ("failed", 9, 2, 7)
-    rule, batch = lines([checked], BASE, {}, {})
+    rule, batch = lines([checked], BASE, (), {})
     assert (rule.state, batch.state, batch.failed) == ("passed", "failed", 0)
 
 
@@ -110,7 +112,7 @@ def test_the_rule_that_delta_named_failed_though_no_row_could_be_blamed() -> Non
     )
 
     def judged(batch: Written) -> list[tuple[object, ...]]:
-        told = lines([batch], BASE, {}, {})
+        told = lines([batch], BASE, (), {})
         return [(one.rule, one.state, one.passed, one.failed) for one in told]
 
     assert judged(unblamed) == [("Ok", "failed", None, None), (None, "failed", 9, 0)]
@@ -137,11 +139,11 @@ def test_what_a_commit_tells_of_checks_is_what_they_said() -> None:
     assert found.checked == (passed, doubled)
     assert [
         (one.kind, one.rule, one.action, one.owner, one.state, one.passed, one.failed, one.figure)
-        for one in lines([found], BASE, {}, {})
+        for one in lines([found], BASE, (), {})
     ] == [
         ("check", "some", "fail", "sales", "passed", 9, 0, 9.0),
-        ("check", "ids", "warn", None, "failed", 7, 2, None),
-        ("batch", None, None, None, "passed", 9, 0, None),
+        ("check", "ids", "warn", "sales", "failed", 7, 2, None),
+        ("batch", None, None, "sales", "passed", 9, 0, None),
     ]
 
 
@@ -192,7 +194,7 @@ def test_nothing_is_claimed_of_writes_before_the_table_was_made_anew() -> None:
         earlier, later = batches(clean(1), commit(2, operation), clean(3))
 
         assert (earlier.constraints, later.constraints) == (None, frozenset({"ok"}))
-        assert [one.kind for one in lines([earlier], BASE, {}, {})] == ["batch"]
+        assert [one.kind for one in lines([earlier], BASE, (), {})] == ["batch"]
 
 
 def test_properties_make_the_past_unclear_only_where_they_are_constraints() -> None:

@@ -6,7 +6,19 @@ from dataclasses import replace
 from datetime import date
 
 from deltacheck.report.facts import Report
-from tests.report.facts import NOW, TABLE, batch, broken, checked, counted, day, held, report, shop
+from tests.report.facts import (
+    NOW,
+    RULE,
+    TABLE,
+    batch,
+    broken,
+    checked,
+    counted,
+    day,
+    held,
+    report,
+    shop,
+)
 
 
 def verdicts(found: Report) -> dict[int, str]:
@@ -59,6 +71,23 @@ def test_a_gate_that_stopped_an_upgrade_is_a_stop_and_no_state_of_the_table() ->
     (only,) = found.tables[0].days
     assert (only.verdict, only.stops, only.checks) == ("wrong", ("3 of 5 rows",), {})
     assert found.tables[0].checks == ()
+
+
+def test_a_table_that_a_job_spells_otherwise_is_one_table() -> None:
+    """Two tables, and what came in beside the wrong one: a job knows no declaration."""
+    lines = [batch(day(1), 100, 2), replace(batch(day(2), 50), table=TABLE.lower())]
+    found = report(*lines, rules=(replace(RULE, table=TABLE.upper()),))
+
+    (only,) = found.tables
+    assert (only.table, [one.rows for one in only.days]) == (TABLE.upper(), [100, 50])
+
+
+def test_all_rows_are_bad_of_a_batch_that_a_check_refused() -> None:
+    """Though some of them broke rules by themselves."""
+    few = replace(checked(day(1), "few", "failed"), source="write", run="a")
+    found = report(few, replace(batch(day(1), 100, 3, stopped="few: 100 rows"), run="a"))
+
+    assert [one.bad for one in found.tables[0].days] == [100]
 
 
 def test_bad_rows_and_checks_that_only_warn_make_a_day_warned() -> None:

@@ -597,6 +597,17 @@ class TestChecks:
         assert split.checks == {"few": "4 rows, more than 1"}
         assert ids(spark, table) == [1, 1, 2, 2]
 
+    def test_a_gate_on_a_rule_that_only_warns_is_told_not_to_hold(
+        self, spark: SparkSession, table: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A stop that stops nothing: what an action writes is not seen."""
+        rules = {"big": {"check": "amount > 15", "on_violation": "warn", "gate": 0}}
+
+        result = deltacheck.guard(good(spark), table, inserting(table), rules=rules)
+
+        assert result.ok
+        assert "the gate of the rule big is not held" in caplog.text
+
     def test_declared_checks_are_held_against_the_source(
         self, spark: SparkSession, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -21,6 +21,7 @@ def table(spark: SparkSession, database: str) -> str:
     return make_table(spark, f"{database}.orders")
 
 
+FAILING = {name: {"check": sql, "on_violation": "fail"} for name, sql in RULES.items()}
 OWNED = {"amount_positive": {"check": "amount > 0", "owner": "finance"}}
 
 
@@ -82,11 +83,7 @@ def test_warnings_are_told(spark: SparkSession, table: str, seen: list[Event]) -
     [
         ({"gate": 0}, {"amount_positive": 2, "status_known": 1}),
         (
-            {
-                "rules": {
-                    name: {"check": sql, "on_violation": "fail"} for name, sql in RULES.items()
-                }
-            },
+            {"rules": FAILING},
             {"amount_positive": 2, "status_known": 1},
         ),
         ({"checks": {"c": {"row_count": {"min": 5}}, "d": {"unique": "1"}}}, {"c": 0, "d": 4}),
