@@ -88,11 +88,11 @@ def check(
         print_json(check_document(found))
     else:
         _print(found, quiet=quiet)
-        if found.keys_error is not None:
-            print_error(found.keys_error, as_json=False)
+        for error in found.unwritten:
+            print_error(error, as_json=False)
     if found.failed:
         return 4
-    return 0 if found.keys_error is None else found.keys_error.exit_code
+    return found.unwritten[0].exit_code if found.unwritten else 0
 
 
 def _print(found: Checked, *, quiet: bool) -> None:
@@ -173,7 +173,7 @@ def check_document(found: Checked) -> CheckDocument:
         "problems": dict(found.problems),
         "gaps": list(found.gaps),
         "keys": found.keys,
-        "keys_error": None if found.keys_error is None else error_body(found.keys_error),
+        "unwritten": [error_body(error) for error in found.unwritten],
         "checks": [_check_document(one) for one in found.checks],
         "rules": [
             {

@@ -445,7 +445,7 @@ class CheckDocument(TypedDict):
     ``gaps``: what the log lacks, since tables' histories had been cleaned up before.
     ``gates``: of tables that have one, held against the rows that break any pending rule.
     ``keys``: the table that has the keys of failed checks, where asked for and where there are;
-    ``keys_error``: why they could not be written.
+    ``unwritten``: why they, or the log, could not be written.
     """
 
     environment: str
@@ -456,7 +456,7 @@ class CheckDocument(TypedDict):
     problems: dict[str, str]
     gaps: list[str]
     keys: str | None
-    keys_error: ErrorBody | None
+    unwritten: list[ErrorBody]
     checks: list[CheckResultDocument]
     rules: list[CountedRuleDocument]
     gates: list[TableGateDocument]

@@ -54,8 +54,8 @@ def check(
             tables are put together, which else is done where they are many.
         keys: A table to which the keys are appended that are not unique or not found in the
             table that they refer to: values of rows, which are told nowhere else. It is made
-            where it is not there. Where it cannot be written in the end, ``keys_error`` of
-            what is returned says why.
+            where it is not there. Where it, or the log, cannot be written in the end,
+            ``unwritten`` of what is returned says why.
         progress: Told in a few words what is done.
 
     Returns:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -17,7 +18,7 @@ from typing import Literal
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag
-from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.table import Definition, Table, at_version, read_table
 from deltacheck.errors import LedgerError, NotDeltaError, TableError, TableNotFoundError
 from deltacheck.ledger.journal import now as clock
@@ -29,6 +30,7 @@ from deltacheck.ledger.quality_log import (
     Series,
     append_lines,
     harvested,
+    log_name,
     read_figures,
     trim_log,
 )
@@ -156,21 +158,22 @@ def run_checks(
             base = Line(at, environment.name, str(asked.name), CHECK, "", source=SOURCE, run=run)
             tables.append(_look_at(on, environment, asked, base, seen, past[asked.name]))
     lines = [line for table in tables for line in table.lines]
-    append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
-    written, unwritten = False, None
+    unwritten: list[LedgerError] = []
+    with _kept_for_the_end(unwritten, environment, "It was not logged what the checks found"):
+        append_lines(on.session, environment, lines, Tag(run=run, step=SOURCE))
+    written = False
     if keys is not None:
         faults = [fault for table in tables for fault in table.faults]
-        try:
+        with _kept_for_the_end(unwritten, environment, "No keys were written"):
             written = write_keys(on.session, environment, keys, faults, at, run)
-        except LedgerError as error:
-            unwritten = error
     trim = Tag(run=run, step=TRIM)
     if keep is None:
         compact_where_many(on.session, environment, trim)
     else:
         about = None if selection.everything else [str(asked.name) for asked in wanted]
-        trim_log(on.session, environment, at - keep, trim, about)
-        compact(on.session, environment, trim)
+        with _kept_for_the_end(unwritten, environment, "The log was not trimmed"):
+            trim_log(on.session, environment, at - keep, trim, about)
+            compact(on.session, environment, trim)
     return Checked(
         environment=environment.name,
         run=run,
@@ -183,8 +186,34 @@ def run_checks(
         gaps=gaps(lines),
         selection=selection,
         keys=str(keys) if written else None,
-        keys_error=unwritten,
+        unwritten=tuple(unwritten),
     )
+
+
+@contextmanager
+def _kept_for_the_end(
+    problems: list[LedgerError], environment: Environment, what: str
+) -> Iterator[None]:
+    """Keep what cannot be written from hiding what the checks found.
+
+    Args:
+        problems: Gets the error.
+        what: What is then missing, as the beginning of a sentence.
+    """
+    try:
+        yield
+    except LedgerError as error:
+        problems.append(error)
+    except EngineFailure as error:
+        failure, place = failure_of(error), log_name(environment)
+        problems.append(
+            LedgerError(
+                f"{what}, for {place} could not be written: Spark says "
+                f"{failure.condition or failure.kind}. The tables were left untouched.",
+                hint="Check your rights there; then run the checks again.",
+                table=str(place),
+            )
+        )
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ class Checked:
         gaps: What the log lacks, since tables' histories had been cleaned up before anybody read
             them; a sentence for each.
         keys: Where the keys are for which checks failed; None: nobody asked, or there are none.
-        keys_error: Why they could not be written, where they could not.
+        unwritten: Why the log, or the keys, could not be written, where they could not.
     """
 
     environment: str
@@ -178,7 +178,7 @@ class Checked:
     keys: str | None = None
     problems: Mapping[str, str] = field(default_factory=dict)
     gaps: tuple[str, ...] = ()
-    keys_error: LedgerError | None = None
+    unwritten: tuple[LedgerError, ...] = ()
 
     @property
     def failed(self) -> bool:

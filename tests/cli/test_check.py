@@ -72,7 +72,7 @@ def test_keys_that_cannot_be_written_are_told_beside_what_was_found(
     shop.declare("amount_small: amount < 9", head="checks: {ids: {unique: id, on_failure: warn}}")
     ran = command("check", "--keys", keys, "--json")
     assert (ran.code, ran.json["failed"], ran.json["keys"]) == (1, False, None)
-    assert (ran.json["keys_error"]["code"], len(ran.json["checks"])) == ("ledger", 1)
+    assert (ran.json["unwritten"][0]["code"], len(ran.json["checks"])) == ("ledger", 1)
 
 
 def test_only_what_failed_is_printed_quietly(session: SparkSession, shop: Shop) -> None:

@@ -254,6 +254,22 @@ def test_the_log_is_a_view_for_sql_where_asked_for(yard: Yard) -> None:
     assert latest_version(yard.session, log_name(yard.environment)) == version
 
 
+def test_a_log_that_cannot_be_written_costs_no_result(yard: Yard) -> None:
+    """A bug of all or nothing: an error of Spark's, after which nothing was shown or told."""
+    yard.table("id INT", "(1)")
+    yard.declare("some: {row_count: {min: 5}}")
+    yard.run(datetime(2026, 3, 1, tzinfo=timezone.utc))
+    name = log_name(yard.environment)
+    early = "at < TIMESTAMP'2026-04-01 00:00:00Z'"
+    yard.session.sql(f"ALTER TABLE {name.sql} ADD CONSTRAINT early CHECK ({early})")
+
+    found = yard.run(datetime(2026, 5, 1, tzinfo=timezone.utc))
+
+    (error,) = found.unwritten
+    assert f"It was not logged what the checks found, for {name} could not be" in str(error)
+    assert (found.failed, [one.check.name for one in found.checks]) == (True, ["some"])
+
+
 def test_only_lines_of_the_tables_asked_for_are_trimmed(yard: Yard) -> None:
     """A bug of reach: the lines of every table, and of other environments, were deleted."""
     yard.table("id INT", "(1)")
