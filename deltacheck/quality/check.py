@@ -48,7 +48,7 @@ from deltacheck.quality.trend import Past
 from deltacheck.quarantine.holding import Desk, holding
 from deltacheck.quarantine.holding import Selection as Rows
 from deltacheck.quarantine.listing import count_held
-from deltacheck.rules.checks import OnFailure, QuarantineLimits, TableCheck, Trend
+from deltacheck.rules.checks import BatchCheck, OnFailure, QuarantineLimits, TableCheck, Trend
 from deltacheck.rules.expression import same_rule
 from deltacheck.rules.model import Kind, Rule, RuleSet, TableRules
 from deltacheck.rules.selection import Selection
@@ -283,9 +283,9 @@ def _judged(
 
 def is_asked_for(selection: Selection, declared: TableRules) -> bool:
     """Whether something of a table is asked for; of its batches, what they passed."""
+    parts: list[Rule | TableCheck | BatchCheck] = [*declared.rules, *declared.checks]
     return selection.has_table(declared.table) and any(
-        selection.has_rule(declared, one)
-        for one in (*declared.checks, *declared.rules, *declared.batch)
+        selection.has_rule(declared, one) for one in [*parts, *declared.batch]
     )
 
 
