@@ -86,7 +86,7 @@ def test_warnings_are_told(spark: SparkSession, table: str, seen: list[Event]) -
             {"rules": FAILING},
             {"amount_positive": 2, "status_known": 1},
         ),
-        ({"checks": {"c": {"row_count": {"min": 5}}, "d": {"unique": "1"}}}, {"c": 0, "d": 4}),
+        ({"checks": {"c": {"row_count": {"min": 5}}, "d": {"unique": "id > 0"}}}, {"c": 0, "d": 4}),
     ],
     ids=["a gate", "fail rules", "checks"],
 )
