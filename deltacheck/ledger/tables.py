@@ -6,6 +6,7 @@ Knows nothing of what stands in them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -23,7 +24,7 @@ from pyspark.sql.types import (
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Statement, Tag, commit
-from deltacheck.delta.failures import EngineFailure
+from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.table import exists, read_properties
 from deltacheck.delta.warehouse import create_schema
 from deltacheck.errors import LedgerError, TableNotFoundError
@@ -101,6 +102,28 @@ def own_properties(session: SparkSession, name: TableName, what: str) -> Mapping
         return None
     check_format(properties, name, what)
     return properties
+
+
+@contextmanager
+def refused_as(name: TableName, what: str, left: str, hint: str) -> Iterator[None]:
+    """Tell what Spark refuses as an error about a table of deltacheck's own.
+
+    Args:
+        what: What was refused, as the beginning of a sentence.
+        left: What was left as it was, as a sentence.
+
+    Raises:
+        LedgerError: Spark or Delta refused.
+    """
+    try:
+        yield
+    except EngineFailure as error:
+        failure = failure_of(error)
+        raise LedgerError(
+            f"{what}: Spark says {failure.condition or failure.kind}. {left}",
+            hint=hint,
+            table=str(name),
+        ) from None
 
 
 def check_format(properties: Mapping[str, str], name: TableName, what: str) -> None:

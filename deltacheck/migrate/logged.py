@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from deltacheck.delta.commit import Tag
-from deltacheck.errors import TableNotFoundError, ViolationError
+from deltacheck.errors import ViolationError
 from deltacheck.ledger.quality_log import CHECK, RULE, Line, append_lines, warned_where_unlogged
 from deltacheck.migrate.results import RunResult
 from deltacheck.migrate.run import Scene
 from deltacheck.names import TableName
 from deltacheck.quality.check import TABLE_GATE
-from deltacheck.quality.passes import gaps, unlogged
+from deltacheck.quality.passes import gaps, harvest
 from deltacheck.rules.checks import OnFailure
 from deltacheck.rules.model import TableRules
 
@@ -98,16 +98,13 @@ def _line(scene: Scene, at: datetime, table: str, rule: str, rows: int, failed: 
     )
 
 
-def _written(scene: Scene, result: RunResult, at: datetime) -> Iterator[Line]:
-    for table in result.tables:
-        name = TableName.parse(table.table)
-        base = Line(at, scene.environment.name, table.table, RULE, "", source=SOURCE)
-        declared = scene.rules.get(name) or TableRules(name, ())
-        try:
-            yield from unlogged(scene.session, scene.environment, declared, base)
-        except TableNotFoundError:
-            # A later statement of a migration has dropped it.
-            continue
+def _written(scene: Scene, result: RunResult, at: datetime) -> tuple[Line, ...]:
+    names = [TableName.parse(table.table) for table in result.tables]
+    # By the names that the migrations have for them, as the lines of the run itself.
+    declared = [replace(scene.rules.get(name, TableRules(name, ())), table=name) for name in names]
+    base = Line(at, scene.environment.name, "", RULE, "", source=SOURCE)
+    # A later statement of a migration may have dropped one.
+    return harvest(scene.session, scene.environment, declared, base).of_tables_there()
 
 
 def _append(scene: Scene, lines: Sequence[Line], run: str | None) -> None:

@@ -11,10 +11,10 @@ from pyspark.sql.functions import col, lower
 from deltacheck.config import load_project
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.delta.session import open_session
-from deltacheck.errors import TableNotFoundError, UsageError
+from deltacheck.errors import UsageError
 from deltacheck.events import emit
 from deltacheck.ledger.journal import now
-from deltacheck.ledger.quality_log import log_frame
+from deltacheck.ledger.quality_log import BATCH, Line, log_frame
 from deltacheck.names import TableName
 from deltacheck.quality.check import is_asked_for, run_checks
 from deltacheck.quality.events import events_of
@@ -131,12 +131,10 @@ def quality_log(
     spark = open_session(environment) if session is None else session
     meant = [one for name, one in rules.items() if selection.has_table(name)]
     with quiet_query_loggers():
-        found = harvest(spark, environment, meant, now())
-        for problem in found.problems.values():
-            # Rules may be declared ahead of their table.
-            if not isinstance(problem, TableNotFoundError):
-                raise problem
-        rows = log_frame(spark, environment, found.lines)
+        base = Line(now(), environment.name, "", BATCH, "")
+        # Rules may be declared ahead of their table.
+        found = harvest(spark, environment, meant, base).of_tables_there()
+        rows = log_frame(spark, environment, found)
     if tables:
         names = [str(one.table).lower() for one in meant]
         rows = rows.where(lower(col("table")).isin(names))

@@ -18,7 +18,7 @@ from typing import Literal
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag
-from deltacheck.delta.failures import EngineFailure, failure_of
+from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import Definition, Table, at_version, read_table
 from deltacheck.errors import LedgerError, NotDeltaError, TableError, TableNotFoundError
 from deltacheck.ledger.journal import now as clock
@@ -34,6 +34,7 @@ from deltacheck.ledger.quality_log import (
     read_figures,
     trim_log,
 )
+from deltacheck.ledger.tables import refused_as
 from deltacheck.ledger.upkeep import TRIM, compact, compact_where_many
 from deltacheck.names import TableName, split_path
 from deltacheck.quality.described import described
@@ -200,20 +201,13 @@ def _kept_for_the_end(
         problems: Gets the error.
         what: What is then missing, as the beginning of a sentence.
     """
+    place, left = log_name(environment), "The tables were left untouched."
+    hint = "Check your rights there; then run the checks again."
     try:
-        yield
+        with refused_as(place, f"{what}, for {place} could not be written", left, hint):
+            yield
     except LedgerError as error:
         problems.append(error)
-    except EngineFailure as error:
-        failure, place = failure_of(error), log_name(environment)
-        problems.append(
-            LedgerError(
-                f"{what}, for {place} could not be written: Spark says "
-                f"{failure.condition or failure.kind}. The tables were left untouched.",
-                hint="Check your rights there; then run the checks again.",
-                table=str(place),
-            )
-        )
 
 
 @dataclass(frozen=True)

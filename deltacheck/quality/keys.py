@@ -15,11 +15,10 @@ from pyspark.sql.types import StructType
 
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Frame, Tag, commit
-from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import at_version, read_definition
 from deltacheck.errors import LedgerError, TableNotFoundError
-from deltacheck.ledger.tables import check_format, create_table, schema_of, sql_time
+from deltacheck.ledger.tables import check_format, create_table, refused_as, schema_of, sql_time
 from deltacheck.names import TableName, literal
 from deltacheck.quality.scan import failing_keys
 from deltacheck.rules.checks import TableCheck
@@ -90,18 +89,11 @@ def _columns(schema: StructType) -> list[tuple[str, str]]:
 
 
 def _create(session: SparkSession, environment: Environment, place: TableName) -> None:
-    try:
-        # Its statement takes its tag from the session's settings, which other threads share.
-        with aside(session) as other:
-            create_table(other, environment, place, SCHEMA, "Keys for which checks failed")
-    except EngineFailure as error:
-        failure = failure_of(error)
-        raise LedgerError(
-            f"{place} cannot be made for failing keys: Spark says "
-            f"{failure.condition or failure.kind}. Nothing was checked.",
-            hint="Name another table, and see to your rights there.",
-            table=str(place),
-        ) from None
+    what = f"{place} cannot be made for failing keys"
+    hint = "Name another table, and see to your rights there."
+    # Its statement takes its tag from the session's settings, which other threads share.
+    with refused_as(place, what, "Nothing was checked.", hint), aside(session) as other:
+        create_table(other, environment, place, SCHEMA, "Keys for which checks failed")
 
 
 def write_keys(
@@ -122,37 +114,20 @@ def write_keys(
     Raises:
         LedgerError: It cannot be written.
     """
-    try:
-        return _write(session, environment, place, faults, at, run)
-    except EngineFailure as error:
-        failure = failure_of(error)
-        raise LedgerError(
-            f"The keys for which checks failed could not be written to {place}: Spark says "
-            f"{failure.condition or failure.kind}. What the checks found is in the log.",
-            hint="See to your rights there and to its constraints, and run the checks again.",
-            table=str(place),
-        ) from None
-
-
-def _write(
-    session: SparkSession,
-    environment: Environment,
-    place: TableName,
-    faults: Iterable[Fault],
-    at: datetime,
-    run: str,
-) -> bool:
-    found = [rows for one in faults if (rows := _keys(session, one)) is not None]
-    if not found:
-        return False
     about = [
         f"{sql_time(at)} AS at",
         f"{literal(environment.name)} AS environment",
         f"{literal(run)} AS run",
     ]
-    rows = reduce(DataFrame.unionByName, found).selectExpr(*about, *SCHEMA.names[len(about) :])
-    commit(session, place, Frame(rows), tag=Tag(run=run, step=STEP), tries=_APPEND_TRIES)
-    return True
+    what = f"The keys for which checks failed could not be written to {place}"
+    hint = "See to your rights there and to its constraints, and run the checks again."
+    with refused_as(place, what, "What the checks found is in the log.", hint):
+        found = [rows for one in faults if (rows := _keys(session, one)) is not None]
+        if found:
+            keys = reduce(DataFrame.unionByName, found)
+            rows = keys.selectExpr(*about, *SCHEMA.names[len(about) :])
+            commit(session, place, Frame(rows), tag=Tag(run=run, step=STEP), tries=_APPEND_TRIES)
+    return bool(found)
 
 
 def _keys(session: SparkSession, fault: Fault) -> DataFrame | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import Table, history, latest_version, reaches, read_table
-from deltacheck.errors import TableError
-from deltacheck.ledger.quality_log import BATCH, HARVEST, Line, harvested, told_by_writers
+from deltacheck.errors import TableError, TableNotFoundError
+from deltacheck.ledger.quality_log import HARVEST, Line, harvested, told_by_writers
 from deltacheck.names import TableName
 from deltacheck.quality.harvest import lines, written_batches
 from deltacheck.quarantine.today import held_by_schema
@@ -23,27 +23,6 @@ log = logging.getLogger("deltacheck")
 
 _LONGEST = timedelta(days=1)
 """How long a write may take from its beginning to its commit, to be known for the same."""
-
-
-def unlogged(
-    session: SparkSession, environment: Environment, declared: TableRules, base: Line
-) -> list[Line]:
-    """The lines for the wrapped writes to a table that the log does not have yet.
-
-    The last of them marks how far the history has been read; there is none where it has no
-    commit since. Where the history does not reach back to where it was last read, that mark says
-    so, and a warning does.
-
-    Args:
-        base: What all lines have in common.
-
-    Raises:
-        TableNotFoundError, NotDeltaError: There is no such table, or it is not Delta.
-        LedgerError: The log cannot be used.
-    """
-    table = read_table(session, declared.table)
-    seen = harvested(session, environment)
-    return list(look_back(session, environment, table, declared, base, seen).lines)
 
 
 @dataclass(frozen=True)
@@ -57,14 +36,29 @@ class Harvest:
     lines: tuple[Line, ...]
     problems: Mapping[TableName, Exception]
 
+    def of_tables_there(self) -> tuple[Line, ...]:
+        """The lines, where no table has another problem than that it is not there.
+
+        Raises:
+            TableError, PySparkException, Py4JJavaError: One has.
+        """
+        for problem in self.problems.values():
+            if not isinstance(problem, TableNotFoundError):
+                raise problem
+        return self.lines
+
 
 def harvest(
-    session: SparkSession, environment: Environment, tables: Iterable[TableRules], at: datetime
+    session: SparkSession, environment: Environment, tables: Iterable[TableRules], base: Line
 ) -> Harvest:
-    """As ``unlogged``, of many tables; one that cannot be looked at spoils no other.
+    """The lines for the wrapped writes to some tables that the log does not have yet.
+
+    One that cannot be looked at spoils no other. The last line of each table marks how far its
+    history has been read; there is none where it has no commit since. Where the history does not
+    reach back to where it was last read, that mark says so, and a warning does.
 
     Args:
-        at: When it is looked at, in UTC.
+        base: What all lines have in common, but for the table.
 
     Raises:
         LedgerError: The log cannot be used.
@@ -73,10 +67,10 @@ def harvest(
     found: list[Line] = []
     problems: dict[TableName, Exception] = {}
     for declared in tables:
-        base = Line(at, environment.name, str(declared.table), BATCH, "")
+        about = replace(base, table=str(declared.table))
         try:
             table = read_table(session, declared.table)
-            found += look_back(session, environment, table, declared, base, seen).lines
+            found += look_back(session, environment, table, declared, about, seen).lines
         except (TableError, *EngineFailure) as error:
             problems[declared.table] = error
     return Harvest(tuple(found), problems)
@@ -103,7 +97,7 @@ def look_back(
     base: Line,
     seen: Mapping[str, int],
 ) -> Passes:
-    """As ``unlogged``, of a table that has been read.
+    """As ``harvest``, of one table that has been read.
 
     Args:
         seen: What ``harvested`` says.

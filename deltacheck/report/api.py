@@ -17,6 +17,7 @@ from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.errors import TableError, UsageError
 from deltacheck.ledger.journal import now, read_journal
 from deltacheck.ledger.quality_log import (
+    BATCH,
     HARVEST,
     Line,
     append_lines,
@@ -97,7 +98,8 @@ def _read(on: Desk, given: Given, days: int) -> Report:
     # What a write told of itself is a little older than what the history tells of it.
     logged = read_log(on.session, given.environment, at - timedelta(days=days + 1))
     declared = [given.rules.get(name, TableRules(name, ())) for name in names]
-    found = harvest(on.session, given.environment, declared, at)
+    base = Line(at, given.environment.name, "", BATCH, "")
+    found = harvest(on.session, given.environment, declared, base)
     for name, problem in found.problems.items():
         problems.setdefault(str(name), problem_of(problem, name))
     held: list[Held] = []

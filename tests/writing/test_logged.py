@@ -19,7 +19,7 @@ from deltacheck.delta.table import history
 from deltacheck.ledger.quality_log import HARVEST, Line, append_lines, log_name, read_log
 from deltacheck.ledger.recorded import recorded_text, set_statement
 from deltacheck.names import TableName
-from deltacheck.quality.passes import unlogged
+from deltacheck.quality.passes import harvest
 from deltacheck.rules.given import rules_given
 from deltacheck.rules.model import TableRules
 from tests.harness.marks import connect_is_slow
@@ -96,7 +96,9 @@ def test_a_batch_is_logged_once_however_often_it_is_written(
     lines = logged(spark, table)
 
     name = TableName.parse(table)
-    harvested = unlogged(spark, OPS, TableRules(name, ()), replace(lines[0], source="check"))
+    harvested = list(
+        harvest(spark, OPS, [TableRules(name, ())], replace(lines[0], source="check")).lines
+    )
 
     assert [(line.kind, line.batch) for line in lines] == [
         ("rule", "monday"),
@@ -132,14 +134,14 @@ def test_what_a_dead_process_did_not_log_is_restored_from_the_commit_that_decide
     assert logged(spark, died) == []
     declared = rules_given(died, {"Amount_Positive": "amount > 0"})
     base = Line(datetime.now(timezone.utc), OPS.name, died, "", "")
-    restored = unlogged(spark, OPS, declared, base)
+    restored = list(harvest(spark, OPS, [declared], base).lines)
     append_lines(spark, OPS, restored, Tag())
 
     assert [line.kind for line in restored].count("check") == len(checks)
     assert Counter(bare(line) for line in logged(spark, died) if line.kind != HARVEST) == Counter(
         bare(line) for line in logged(spark, lived)
     )
-    assert unlogged(spark, OPS, declared, base) == []
+    assert list(harvest(spark, OPS, [declared], base).lines) == []
 
 
 def before_the_log(when: str, table: TableName | None, tag: Tag) -> None:
