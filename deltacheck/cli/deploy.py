@@ -146,17 +146,13 @@ def upgrade(
                 plan=plan_file,
                 lock_timeout=lock_timeout,
                 deadline=deadline,
-                review=_nod if yes or not sys.stdin.isatty() else ask_before_moving,
+                review=None if yes or not sys.stdin.isatty() else ask_before_moving,
                 progress=tell,
             )
     if sql:
         print_sql(text, as_json=as_json)
     else:
         print_run(result, as_json=as_json)
-
-
-def _nod(plan: RunResult) -> None:
-    """Ask nothing: nobody is there to answer, or the answer was given."""
 
 
 def ask_before_moving(plan: RunResult) -> None:

@@ -90,10 +90,14 @@ def upgrade(
     plan: Path | str | None = None,
     lock_timeout: float = 0.0,
     deadline: float | None = None,
-    review: Review = lambda _: None,
+    review: Review | None = None,
     progress: Progress = lambda _: None,
 ) -> RunResult:
     """Bring the tables of an environment to a target: count, quarantine, enforce, read back.
+
+    One revision that only adds constraints, and whose plan nobody reviews, is tried first: a
+    table without violators is not counted. If a gate then stops the run, what it has added is
+    dropped again.
 
     Args:
         target: ``head``, ``+1``, a revision or a prefix of one.
@@ -120,11 +124,13 @@ def upgrade(
     asked = Selection(tuple(tables), tuple(tags), tuple(owners))
     notify = load_project(project).notify
     with _staged(env, project, session, progress, asked) as stage:
-        hold = (lambda _: None) if reviewed is None else held_to(reviewed, stage.history.revisions)
+        reviews = [] if review is None else [review]
+        if reviewed is not None:
+            reviews.insert(0, held_to(reviewed, stage.history.revisions))
 
-        def both(found: RunResult) -> None:
-            hold(found)
-            review(found)
+        def all_of_them(found: RunResult) -> None:
+            for one in reviews:
+                one(found)
 
         at = now()
         telling = ExitStack()
@@ -145,7 +151,7 @@ def upgrade(
                 dry_run=dry_run,
                 lock_timeout=lock_timeout,
                 deadline=deadline,
-                review=both,
+                review=all_of_them if reviews else None,
                 cut_short=cut_short,
             )
         result = log_run(stage, result, at)
@@ -162,7 +168,7 @@ def downgrade(
     dry_run: bool = False,
     restore_quarantined: bool = False,
     lock_timeout: float = 0.0,
-    review: Review = lambda _: None,
+    review: Review | None = None,
     progress: Progress = lambda _: None,
 ) -> RunResult:
     """Take revisions back: drop what they added. Quarantined rows stay where they are.

@@ -83,7 +83,7 @@ class Work:
     @property
     def name(self) -> TableName:
         """The table."""
-        return self.look.table.name
+        return self.look.name
 
 
 def enforce(work: Work, tasks: Sequence[Task]) -> list[Step]:
@@ -103,7 +103,7 @@ def enforce(work: Work, tasks: Sequence[Task]) -> list[Step]:
         ConstraintError: What was read back is not what was asked for.
     """
     decided = [task for task in tasks if not task.superseded]
-    seconds: dict[str | None, float] = {}
+    seconds: dict[str | None, float] = dict(work.look.taken.items())
     for number in range(TRIES):
         try:
             settle_left(work)
@@ -139,9 +139,8 @@ def _once(
     work.look = replace(work.look, table=table)
     _move_violators(work, wanted, tasks[0].revision, first=first)
     for task in tasks:
-        started = time.monotonic()
-        _alter(work, table, task)
-        seconds[task.key] = seconds.get(task.key, 0.0) + time.monotonic() - started
+        took = alter(work.session, work.lock, table, task)
+        seconds[task.key] = seconds.get(task.key, 0.0) + took
 
 
 def announcement(look: Look, version: int | None = None) -> Touched:
@@ -151,8 +150,8 @@ def announcement(look: Look, version: int | None = None) -> Touched:
         version: The table's version now; by default that of the look.
     """
     if version is None:
-        version = 0 if look.found is None else look.found.version
-    return Touched(look.table.name, version, look.id, look.quarantine)
+        version = look.version
+    return Touched(look.name, version, look.id, look.quarantine)
 
 
 def settle_left(work: Work) -> None:
@@ -279,12 +278,22 @@ def _plus(gone: Found | None, found: Violators, key: str) -> Found:
     return Found(past.false + found.false[key], past.null + found.null[key])
 
 
-def _alter(work: Work, table: Definition, task: Task) -> None:
-    assert task.rule is not None
+def alter(session: SparkSession, lock: Lock, table: Definition, task: Task) -> float:
+    """Issue the statements of one task.
+
+    Returns:
+        The seconds that they took.
+
+    Raises:
+        LockLostError: Another run has taken over.
+        PySparkException, Py4JJavaError: Whatever Spark or Delta raises.
+    """
+    started = time.monotonic()
     for statement in alterations(table, task):
-        work.lock.ensure()
-        tag = Tag(run=work.lock.run, revision=task.revision, step=task.rule)
-        commit(work.session, work.name, Statement(statement), tag=tag)
+        lock.ensure()
+        tag = Tag(run=lock.run, revision=task.revision, step=task.rule)
+        commit(session, table.name, Statement(statement), tag=tag)
+    return time.monotonic() - started
 
 
 def _read_back(work: Work, tasks: Sequence[Task]) -> None:
@@ -309,6 +318,8 @@ def _read_back(work: Work, tasks: Sequence[Task]) -> None:
 
 def _step(work: Work, task: Task, seconds: float) -> Step:
     violators = None if task.key is None or task.want is None else work.found.get(task.key)
+    if violators is None and task.key in work.look.taken:
+        violators = Found(0, 0)
     if task.superseded:
         return replace(planned(work.look, task), state="skipped")
     state: StepState = "dropped" if task.want is None else "enforced"

@@ -26,7 +26,7 @@ def outlook(session: SparkSession, looks: Iterable[Look]) -> tuple[Outlook, ...]
 
 
 def _of(session: SparkSession, look: Look) -> Outlook:
-    name = look.table.name
+    name = look.name
     assert look.found is not None
     where = any_violator({key: add.expression for key, add in look.new.items()})
     # Delta prunes a scan's files by their statistics before it says which they are.

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.table import Definition, latest_version, read_definition, read_table
+from deltacheck.delta.table import (
+    Definition,
+    count_rows,
+    latest_version,
+    read_definition,
+    read_table,
+)
 from deltacheck.delta.violators import Violators, check_rules, count_violators
 from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
 from deltacheck.migrate.tasks import Task
@@ -32,30 +38,47 @@ class Look:
     """What a run found at one table before it changed anything.
 
     Attributes:
+        version: The table's version when it was looked at.
         new: Rule key to the constraint that is to be added.
-        found: The violators of the new rules, or None where there is no new rule.
+        found: The violators of the new rules, or None where there is no new rule, or where
+            none were counted yet.
         id: Delta's own id of the table; read where rows are to be moved out of it.
         seconds: What counting the violators took.
         gate: What the violators of all constraints without a gate of their own are held
             against, taken together.
+        taken: Rule key to the seconds of its ALTER, for new constraints that the table took
+            when they were tried, before anything was counted.
     """
 
     table: Definition
+    version: int
     quarantine: TableName
     new: Mapping[str, AddConstraint]
     found: Violators | None
     id: str | None = None
     seconds: float = 0.0
     gate: Gate = DEFAULT_GATE
+    taken: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> TableName:
+        """The table."""
+        return self.table.name
 
 
 def look_at(
-    session: SparkSession, environment: Environment, tasks: Sequence[Task], rules: RuleSet
+    session: SparkSession,
+    environment: Environment,
+    tasks: Sequence[Task],
+    rules: RuleSet,
+    *,
+    count: bool = True,
 ) -> dict[TableName, Look]:
     """Check every table of a run and count the violators of its new rules, in one pass each.
 
     Args:
         rules: The declarations of all tables, for their gates.
+        count: Whether to count; else ``counted`` can do it later.
 
     Raises:
         TableNotFoundError, NotDeltaError: A table is missing, a view or not Delta.
@@ -77,17 +100,48 @@ def look_at(
         quarantine = environment_quarantine(name, environment)
         if new[name]:
             check_place(session, name, table.schema, quarantine)
-        started = time.monotonic()
-        found = count_new(session, name, latest_version(session, name), new[name])
-        seconds = round(time.monotonic() - started, 3)
-        id_ = read_table(session, name).id if found is not None and found.any else None
         declared = rules.get(name)
         gate = DEFAULT_GATE if declared is None else declared.gate or DEFAULT_GATE
-        looks[name] = Look(table, quarantine, new[name], found, id_, seconds, gate)
+        look = Look(
+            table, latest_version(session, name), quarantine, new[name], found=None, gate=gate
+        )
+        looks[name] = counted(session, look, look.version) if count else look
     for look in looks.values():
         if look.found is not None:
             hold(look.table, look.new, look.found, look.gate)
     return looks
+
+
+def counted(session: SparkSession, look: Look, version: int) -> Look:
+    """The look with the violators counted of those new rules that the table has not taken yet.
+
+    Args:
+        version: The table's version to count at.
+
+    Raises:
+        ExpressionError: A rule cannot be evaluated on some row.
+    """
+    name, started = look.name, time.monotonic()
+    missing = {key: add for key, add in look.new.items() if key not in look.taken}
+    found = count_new(session, name, version, missing)
+    if look.taken:
+        rows = count_rows(session, name, version) if found is None else found.rows
+        found = _with_taken(look, found or Violators(version, rows, 0, {}, {}, {}))
+    seconds = round(time.monotonic() - started, 3)
+    id_ = read_table(session, name).id if found is not None and found.any else None
+    return replace(look, found=found, id=id_, seconds=seconds)
+
+
+def _with_taken(look: Look, found: Violators) -> Violators:
+    """What was found, and no violator of the rules that the table has taken."""
+    none = dict.fromkeys(look.new, 0)
+    groups = {group.key: 0 for group in gated(look.new)}
+    return replace(
+        found,
+        false={**none, **found.false},
+        null={**none, **found.null},
+        groups={**groups, **found.groups},
+    )
 
 
 def _new(table: Definition, tasks: Sequence[Task]) -> dict[str, AddConstraint]:

@@ -52,6 +52,7 @@ from deltacheck.migrate.outlook import outlook
 from deltacheck.migrate.preflight import Look, look_at
 from deltacheck.migrate.results import RunResult, Step, TableOutcome
 from deltacheck.migrate.tasks import Direction, Task, tasks_of
+from deltacheck.migrate.trial import can_try, taken_back, tried
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.move import Attempt, attempts_of, deletes_of, fence_off, settle
@@ -206,7 +207,7 @@ def run(
     dry_run: bool = False,
     lock_timeout: float = 0.0,
     deadline: float | None = None,
-    review: Review = lambda _: None,
+    review: Review | None = None,
     cut_short: CutShort = lambda _: None,
 ) -> RunResult:
     """Bring the tables of an environment to a target.
@@ -216,7 +217,8 @@ def run(
         dry_run: Look, count, and write nothing.
         lock_timeout: Seconds to wait for another run to end.
         deadline: Seconds to go on trying on a table that others write to.
-        review: Shown the plan before anything is written; raises to stop.
+        review: Shown the plan before anything is written; raises to stop. Without one, a
+            revision that only adds constraints is tried, and counted where a table refuses.
         cut_short: Given what was done where an error ends the run; then that is raised.
 
     Raises:
@@ -225,12 +227,14 @@ def run(
     there = pending(scene, target, direction)
     if there.nothing:
         return _result(scene, there, None, there.journal)
-    scene.progress("Looking at the tables and counting violators")
-    looks = look_at(scene.session, scene.environment, there.tasks, scene.rules)
+    count = dry_run or review is not None or not can_try(there.tasks)
+    scene.progress("Looking at the tables" + (" and counting violators" if count else ""))
+    looks = look_at(scene.session, scene.environment, there.tasks, scene.rules, count=count)
     plan = _planned(scene, there, looks)
     if dry_run:
         return replace(plan, outlook=outlook(scene.session, looks.values()))
-    review(plan)
+    if review is not None:
+        review(plan)
     with locked(
         scene.session,
         scene.environment,
@@ -248,8 +252,8 @@ def run(
         act = _Act(scene, there, lock, time.monotonic(), deadline, cut_short, announced_)
         if moved_on or lock.journal.unsettled:
             # The lock came late, or an earlier run left something: look again.
-            return act.go(lambda: act.look_again(target, plan, review))
-        return act.go(lambda: looks)
+            return act.go(lambda: act.ready(act.look_again(target, plan, review)))
+        return act.go(lambda: act.ready(looks) if count else act.tried(looks))
 
 
 @dataclass
@@ -324,7 +328,9 @@ class _Act:
         with suppress(LockLostError, *EngineFailure):
             self.lock.end(self.entries, state)
 
-    def look_again(self, target: str, plan: RunResult, review: Review) -> dict[TableName, Look]:
+    def look_again(
+        self, target: str, plan: RunResult, review: Review | None
+    ) -> dict[TableName, Look]:
         """Settle what earlier runs left, and look at the tables as they are now."""
         self._settle_dead_runs()
         there = pending(self.scene, target, self.there.direction)
@@ -332,19 +338,29 @@ class _Act:
         scene = self.scene
         looks = look_at(scene.session, scene.environment, self.there.tasks, scene.rules)
         now_planned = _planned(self.scene, self.there, looks)
-        if (now_planned.steps, now_planned.tables) != (plan.steps, plan.tables):
+        if review and (now_planned.steps, now_planned.tables) != (plan.steps, plan.tables):
             review(now_planned)
+        return looks
+
+    def tried(self, looks: dict[TableName, Look]) -> dict[TableName, Look]:
+        """Try the new constraints; what a table refuses is made ready to be moved."""
+        session, lock = self.scene.session, self.lock
+        self.scene.progress("Trying the new constraints")
+        with taken_back(session, lock, looks):
+            return self.ready(tried(session, lock, self.there.tasks, looks))
+
+    def ready(self, looks: dict[TableName, Look]) -> dict[TableName, Look]:
+        """See to all that must be before a row of any table moves."""
         new = [one for one in looks.values() if _announced(one) not in self.announced]
         if new:
             # Whoever settles this run after its death must know all that it may touch.
             self.lock.record(announced([announcement(one) for one in new]))
+        for look in looks.values():
+            if look.found is not None and look.found.any:
+                self._open_quarantine(look)
         return looks
 
     def _revisions(self, looks: dict[TableName, Look]) -> None:
-        for look in looks.values():
-            if look.found is not None and look.found.any:
-                # What is wrong with any quarantine shows before a row of any table moves.
-                self._open_quarantine(look)
         for name, look in looks.items():
             until = None if self.deadline is None else self.started + self.deadline
             self.works[name] = Work(
@@ -390,9 +406,8 @@ class _Act:
         for name, tasks in waiting.items():
             self.scene.progress(f"{name}: revision {tasks[0].revision}")
             work = self.works[name]
-            before, moved = work.version, work.moved
-            if before is None and work.look.found is not None:
-                before = work.look.found.version
+            before = work.look.version if work.version is None else work.version
+            moved = work.moved
             steps = enforce(work, tasks)
             for place, step in enumerate(steps):
                 self.entries.append(
@@ -462,7 +477,7 @@ class _Act:
 
     def _open_quarantine(self, look: Look) -> None:
         """Make sure that the rows of a table can be written to its quarantine."""
-        session, source, quarantine = self.scene.session, look.table.name, look.quarantine
+        session, source, quarantine = self.scene.session, look.name, look.quarantine
         there = exists(session, quarantine)
         prepare(session, source, look.table.schema, quarantine, Tag(run=self.lock.run))
         if not there:
@@ -522,7 +537,7 @@ class _Act:
 
 
 def _announced(look: Look) -> tuple[TableName, str | None]:
-    return look.table.name, look.id
+    return look.name, look.id
 
 
 def _notes(tables: Iterable[TableOutcome], planned: bool = False) -> list[str]:
@@ -583,7 +598,7 @@ def _planned(scene: Scene, there: Pending, looks: dict[TableName, Look]) -> RunR
     ]
     tables = [
         TableOutcome(
-            table=str(look.table.name),
+            table=str(look.name),
             quarantine=str(look.quarantine),
             before=look.found.rows,
             moved=look.found.any,

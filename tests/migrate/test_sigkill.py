@@ -16,18 +16,18 @@ import pytest
 from tests.harness.connect_server import SHORT_LIVED, ConnectServer
 from tests.harness.processes import run_module
 
-MOMENTS = 14
+MOMENTS = 19
 """Moments of a run with one table and one revision."""
 
-LOCAL_MOMENTS = (3, 5, 7, 9, 11)
-"""After the lock was taken, the quarantine made, the copy, the DELETE, the ALTER: each costs a
-start of Java here, and every moment is tried over Connect."""
+LOCAL_MOMENTS = (3, 5, 10, 12, 14, 16)
+"""After the lock was taken, a constraint tried, the quarantine made, the copy, the DELETE, the
+ALTER: each costs a start of Java here, and every moment is tried over Connect."""
 
 DONE = {
     "left": {"(1, 5.0)": 1},
     "held": {"(2, -1.0)": 2, "(3, None)": 2},
     "distinct": 2,
-    "constraints": ["amount_positive"],
+    "constraints": ["amount_positive", "id_known"],
     "applied": ["0001"],
     "unsettled": 0,
     "attempts": 1,

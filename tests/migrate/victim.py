@@ -19,6 +19,7 @@ from deltacheck.config import Environment
 from deltacheck.delta.session import open_session
 from deltacheck.ledger.lock import break_lock
 from deltacheck.revisions.graph import History
+from deltacheck.revisions.recorder import Op
 from tests.migrate.bench import Bench, chain, moments
 
 ROWS = "VALUES (1, 5.0), (2, -1.0), (2, -1.0), (3, CAST(NULL AS DOUBLE)), (3, NULL)"
@@ -27,9 +28,14 @@ SLOW_ROWS = "SELECT CAST(id AS INT), IF(id % 1000 = 0, -1.0D, 1.0D) FROM range(4
 
 
 def history(orders: str, slow: bool = False) -> History:
-    """One revision; a slow rule takes seconds of work for each scan."""
+    """One revision: a rule that holds, and one that does not; it may take seconds a scan."""
     rule = f"amount > 0 AND {SLOW}" if slow else "amount > 0"
-    return chain(lambda op: op.add_check(orders, "amount_positive", rule, gate="100%"))
+
+    def upgrade(op: Op) -> None:
+        op.add_check(orders, "id_known", "id IS NOT NULL")
+        op.add_check(orders, "amount_positive", rule, gate="100%")
+
+    return chain(upgrade)
 
 
 def bench_of(session: SparkSession, environment: Environment, database: str) -> Bench:
