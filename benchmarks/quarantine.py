@@ -2,7 +2,8 @@
 
     python -m benchmarks.quarantine --millions 5 20 --rules 1 5 20
 
-Three comparisons, each on shallow clones of one table, medians of interleaved rounds:
+Three comparisons, each on shallow clones of one table, medians of interleaved rounds; the
+first round of the clean tables and of counting warms up:
 
 - clean: the whole upgrade against the bare ``ALTER TABLE ADD CONSTRAINT`` statements, on a
   table without violators;
@@ -208,12 +209,15 @@ def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iter
     for number in counts:
         rules = RULES[:number]
         at = f"{millions} million rows, {number} rules"
-        for _ in range(rounds):
+        for _ in range(1 + rounds):
             for label, work in (("bare", bare), ("upgrade", upgrade)):
                 table = bench.clone(clean)
                 bench.time(f"{at} {label}", work, bench, table, rules)
-        yield _row(bench, f"{at}, clean: upgrade / bare ALTERs", f"{at} upgrade", f"{at} bare")
-        ours, theirs = bench.median(f"{at} upgrade") - bench.fixed, bench.median(f"{at} bare")
+        yield _row(
+            bench, f"{at}, clean: upgrade / bare ALTERs", f"{at} upgrade", f"{at} bare", warm_up=1
+        )
+        ours, theirs = (bench.median(f"{at} {label}", warm_up=1) for label in ("upgrade", "bare"))
+        ours -= bench.fixed
         yield [
             f"{at}, clean, without the fixed cost",
             f"{ours:.1f}",
@@ -231,7 +235,7 @@ def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iter
     latest = latest_version(bench.session, table)
     for number in (5, 20):
         wanted = {f"rule_{n}": parse_rule(rule).stored for n, rule in enumerate(RULES[:number])}
-        for _ in range(rounds):
+        for _ in range(1 + rounds):
             bench.time(
                 f"{millions} count {number}", count_violators, bench.session, table, latest, wanted
             )
@@ -240,6 +244,7 @@ def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iter
         f"{millions} million rows: counting 20 rules / 5 rules",
         f"{millions} count 20",
         f"{millions} count 5",
+        warm_up=1,
     )
     (proven,) = violators_of({"r": "amount > 0"}).values()
     files = len(frame(bench.session, table).where(proven).inputFiles())
@@ -248,8 +253,8 @@ def measure(bench: Bench, millions: int, counts: list[int], rounds: int) -> Iter
     yield [f"{millions} million rows: peak memory of JVM and Python, MB", jvm, python, ""]
 
 
-def _row(bench: Bench, what: str, ours: str, theirs: str) -> list[str]:
-    left, right = bench.median(ours), bench.median(theirs)
+def _row(bench: Bench, what: str, ours: str, theirs: str, warm_up: int = 0) -> list[str]:
+    left, right = bench.median(ours, warm_up=warm_up), bench.median(theirs, warm_up=warm_up)
     return [what, f"{left:.1f}", f"{right:.1f}", f"{left / right:.2f}"]
 
 

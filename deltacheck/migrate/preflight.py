@@ -12,13 +12,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
-from deltacheck.delta.table import (
-    Definition,
-    count_rows,
-    latest_version,
-    read_definition,
-    read_table,
-)
+from deltacheck.delta.table import Definition, latest_version, read_definition, read_table
 from deltacheck.delta.violators import Violators, check_rules, count_violators
 from deltacheck.errors import AppendOnlyError, ConstraintError, FailRuleError, GateError
 from deltacheck.migrate.tasks import Task
@@ -124,15 +118,14 @@ def counted(session: SparkSession, look: Look, version: int) -> Look:
     name, started = look.name, time.monotonic()
     missing = {key: add for key, add in look.new.items() if key not in look.taken}
     found = count_new(session, name, version, missing)
-    if look.taken:
-        rows = count_rows(session, name, version) if found is None else found.rows
-        found = _with_taken(look, found or Violators(version, rows, 0, {}, {}, {}))
+    if found is not None and look.taken:
+        found = with_taken(look, found)
     seconds = round(time.monotonic() - started, 3)
     id_ = read_table(session, name).id if found is not None and found.any else None
     return replace(look, found=found, id=id_, seconds=seconds)
 
 
-def _with_taken(look: Look, found: Violators) -> Violators:
+def with_taken(look: Look, found: Violators) -> Violators:
     """What was found, and no violator of the rules that the table has taken."""
     none = dict.fromkeys(look.new, 0)
     groups = {group.key: 0 for group in gated(look.new)}

@@ -15,12 +15,13 @@ from pyspark.sql import SparkSession
 
 from deltacheck.delta.commit import Statement, Tag, commit
 from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.delta.table import history, latest_version, read_definition
+from deltacheck.delta.table import count_rows, history, latest_version, read_definition
+from deltacheck.delta.violators import Violators
 from deltacheck.errors import DeltacheckError
 from deltacheck.ledger.lock import Lock
 from deltacheck.migrate.alter import alterations
 from deltacheck.migrate.enforce import alter
-from deltacheck.migrate.preflight import Look, counted, hold, is_enforced
+from deltacheck.migrate.preflight import Look, counted, hold, is_enforced, with_taken
 from deltacheck.migrate.tasks import Task, drop_statement
 from deltacheck.names import TableName
 from deltacheck.quarantine.move import fence_off
@@ -49,20 +50,27 @@ def tried(
         ExpressionError: A rule cannot be evaluated on some row.
         FailRuleError, GateError, AppendOnlyError: As for ``hold``.
     """
-    found = {}
-    for name, look in looks.items():
-        own = [task for task in tasks if task.table == name and task.key in look.new]
-        found[name] = _given(session, lock, look, own)
-    found = {name: _counted(session, look) for name, look in found.items()}
-    for look in found.values():
-        if look.found is not None:
-            hold(look.table, look.new, look.found, look.gate)
+    found = {
+        name: _tried(session, lock, look, [task for task in tasks if task.table == name])
+        for name, look in looks.items()
+    }
+    left = [name for name, look in found.items() if look.found is None and look.new]
+    found |= {name: counted(session, found[name], latest_version(session, name)) for name in left}
+    for name in left:
+        look = found[name]
+        assert look.found is not None
+        hold(look.table, look.new, look.found, look.gate)
     return found
 
 
-def _given(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task]) -> Look:
+def _tried(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task]) -> Look:
+    new = [task for task in tasks if task.key in look.new]
+    if not new:
+        return look
+    # Of the state of the table that the first ALTER reads as well.
+    clean = Violators(look.version, count_rows(session, look.name, look.version), 0, {}, {}, {})
     taken: dict[str, float] = {}
-    for task in tasks:
+    for task in new:
         assert task.key is not None
         if len(alterations(look.table, task)) != 1:
             break
@@ -76,13 +84,8 @@ def _given(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task])
                 tag = Tag(run=lock.run, revision=task.revision, step="fence")
                 fence_off(session, look.name, tag, lock.fence(), alters=True)
             break
-    return replace(look, taken=taken)
-
-
-def _counted(session: SparkSession, look: Look) -> Look:
-    # Where all was taken no row is looked at, and the rows before are what is to be told.
-    clean = look.new.keys() == look.taken.keys()
-    return counted(session, look, look.version if clean else latest_version(session, look.name))
+    look = replace(look, taken=taken)
+    return replace(look, found=with_taken(look, clean)) if len(taken) == len(new) else look
 
 
 @contextmanager
