@@ -79,9 +79,10 @@ def _as_object(user: str | None) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Statement:
-    """A SQL statement that commits to the table."""
+    """A SQL statement that commits to the table, and settings for it alone."""
 
     sql: str
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,8 @@ def _perform(
     session: SparkSession, table: TableName | None, write: Write, metadata: str, fence: Fence | None
 ) -> list[Row]:
     if isinstance(write, Statement):
-        values = {
+        values: dict[str, str | None] = {
+            **write.conf,
             USER_METADATA: metadata,
             TXN_APP: None if fence is None else fence.app,
             TXN_VERSION: None if fence is None else str(fence.version),

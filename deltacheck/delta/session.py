@@ -30,6 +30,7 @@ from deltacheck.delta.log import log_file, quiet_query_loggers
 from deltacheck.errors import ConfigError, EngineError
 
 __all__ = [
+    "EVALUATED_AS_GUARDED",
     "VERDICT_SETTINGS",
     "apart",
     "aside",
@@ -44,6 +45,9 @@ __all__ = [
     "verdict_session",
     "verdict_settings",
 ]
+
+EVALUATED_AS_GUARDED = "spark.sql.subexpressionElimination.skipForShortcutExpr"
+"""Whether what stands behind a guard is evaluated only where the guard lets it."""
 
 VERDICT_SETTINGS: Mapping[str, str] = {
     # What an expression means.
@@ -61,7 +65,7 @@ VERDICT_SETTINGS: Mapping[str, str] = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     # What occurs twice is else computed first, even behind a guard that keeps it from failing:
     # `a = 0 OR 10 DIV a > 1` would end in a division by zero in Delta's own scan.
-    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    EVALUATED_AS_GUARDED: "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.variable.substitute": "false",
     # Which rows a scan sees: one that skips files would count, copy and delete too little.

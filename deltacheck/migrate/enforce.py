@@ -24,6 +24,7 @@ from deltacheck.delta.failures import (
     is_overtaken,
     new_constraint_violators,
 )
+from deltacheck.delta.session import EVALUATED_AS_GUARDED
 from deltacheck.delta.table import (
     Definition,
     count_rows,
@@ -44,6 +45,7 @@ from deltacheck.migrate.tasks import Task, add_statement, drop_statement
 from deltacheck.names import TableName
 from deltacheck.quarantine.move import Attempt, fence_off, held_of, move, settle
 from deltacheck.revisions.operations import AddConstraint
+from deltacheck.rules.expression import parse_rule
 
 TRIES = 20
 """How often the cycle runs on a table that others write to."""
@@ -289,10 +291,13 @@ def alter(session: SparkSession, lock: Lock, table: Definition, task: Task) -> f
         PySparkException, Py4JJavaError: Whatever Spark or Delta raises.
     """
     started = time.monotonic()
+    # Delta names a rule twice in its scan (NOT rule OR rule IS NULL).
+    pattern = task.want is not None and parse_rule(task.want.expression).is_pattern
+    conf = {EVALUATED_AS_GUARDED: "false"} if pattern else {}
     for statement in alterations(table, task):
         lock.ensure()
         tag = Tag(run=lock.run, revision=task.revision, step=task.rule)
-        commit(session, table.name, Statement(statement), tag=tag)
+        commit(session, table.name, Statement(statement, conf), tag=tag)
     return time.monotonic() - started
 
 

@@ -78,6 +78,21 @@ class Expression:
 
         return parse_one(sql(_grouped(self._root)), dialect="spark")
 
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it only holds one column against one pattern: nothing in it stands behind a
+        guard, and to evaluate it is costly.
+
+        >>> [parse_rule(text).is_pattern for text in ("a RLIKE '^C'", "b > 0 OR a LIKE 'C%'")]
+        [True, False]
+        """
+        root = self._root
+        return (
+            root.form is Form.PREDICATE
+            and not _PATTERNS.isdisjoint(_operators(root))
+            and [node.form for node in root.nodes] == [Form.COLUMN, Form.LITERAL]
+        )
+
 
 def parse_rule(text: str, *, table: str | None = None, rule: str | None = None) -> Expression:
     """Read the expression of a rule.
