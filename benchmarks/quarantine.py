@@ -59,11 +59,11 @@ COLUMNS = """
 # The first five find every kind of bad row. The others are over the same five columns, of the
 # kinds that teams write: limits, conditions across columns, and five that call functions.
 RULES = [
+    "length(code) = 7 AND code LIKE 'C%'",
     "amount > 0",
     "quantity IS NOT NULL AND quantity < 100",
     "status IN ('placed', 'paid', 'shipped')",
     "email RLIKE '^[a-z0-9]+@[a-z.]+$'",
-    "length(code) = 7 AND code LIKE 'C%'",
     "amount < 1000000",
     "amount BETWEEN -1 AND 100000",
     "quantity BETWEEN 0 AND 50 OR quantity IS NULL",

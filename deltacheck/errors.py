@@ -276,13 +276,13 @@ class ViolationError(DeltacheckError):
 
 
 class GateError(ViolationError):
-    """More rows are bad than a gate allows; nothing was moved or written."""
+    """More rows are bad than a gate allows; no row was moved or written."""
 
     code = "gate"
 
 
 class FailRuleError(ViolationError):
-    """Rows break a rule whose violators must not be quarantined; nothing was moved."""
+    """Rows break a rule whose violators must not be quarantined; no row was moved."""
 
     code = "fail_rule"
 

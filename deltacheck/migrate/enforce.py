@@ -8,6 +8,7 @@ left behind by the next: an attempt whose rows could not be moved is settled fir
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from deltacheck.delta.failures import (
 )
 from deltacheck.delta.session import EVALUATED_AS_GUARDED
 from deltacheck.delta.table import (
+    Commit,
     Definition,
     count_rows,
     history,
@@ -38,9 +40,8 @@ from deltacheck.errors import BusyTableError, ConstraintError, QuarantineError
 from deltacheck.ledger.journal import Touched
 from deltacheck.ledger.lock import Lock, announced
 from deltacheck.migrate.alter import alterations
-from deltacheck.migrate.outlook import writers
 from deltacheck.migrate.preflight import Look, count_new, gated, hold, is_enforced
-from deltacheck.migrate.results import Found, Step, StepState
+from deltacheck.migrate.results import Found, Step
 from deltacheck.migrate.tasks import Task, add_statement, drop_statement
 from deltacheck.names import TableName
 from deltacheck.quarantine.move import Attempt, fence_off, held_of, move, settle
@@ -322,14 +323,16 @@ def _read_back(work: Work, tasks: Sequence[Task]) -> None:
 
 
 def _step(work: Work, task: Task, seconds: float) -> Step:
-    violators = None if task.key is None or task.want is None else work.found.get(task.key)
-    if violators is None and task.key in work.look.taken:
-        violators = Found(0, 0)
+    plan = planned(work.look, task)
     if task.superseded:
-        return replace(planned(work.look, task), state="skipped")
-    state: StepState = "dropped" if task.want is None else "enforced"
+        return replace(plan, state="skipped")
+    found = None if task.key is None or task.want is None else work.found.get(task.key)
     return replace(
-        planned(work.look, task), state=state, violators=violators, seconds=round(seconds, 3)
+        plan,
+        state="dropped" if task.want is None else "enforced",
+        # What was tried and taken was not counted.
+        violators=found or plan.violators,
+        seconds=round(seconds, 3),
     )
 
 
@@ -375,20 +378,26 @@ def _busy(work: Work, tries: int) -> BusyTableError | QuarantineError:
         settle_left(work)
     except EngineFailure as error:
         return _unsettled(work, error)
-    recent = history(work.session, work.name, limit=tries + 20)
-    others = [f"{one.commits} {one.operation} by {one.engine}" for one in writers(recent)]
-    who = ", ".join(others) or "none seen"
+    since = history(work.session, work.name, since=work.look.version)
+    won = Counter(_writer(one) for one in since if one.tag.get("run") != work.lock.run)
+    who = ", ".join(f"{commits} {writer}" for writer, commits in won.most_common()) or "none seen"
     moved = (
         f"{work.moved} rows were moved to {work.look.quarantine} and stay there; "
         if work.moved
         else "no row was moved; "
     )
     return BusyTableError(
-        f"{work.name} was written to by others during each of {tries} tries (among its last "
-        f"commits: {who}); {moved}the revision is not applied.",
+        f"{work.name} was written to by others during each of {tries} tries (commits since "
+        f"the run began: {who}); {moved}the revision is not applied.",
         hint="Run the same command again at a quieter hour, or give it longer.",
         table=str(work.name),
     )
+
+
+def _writer(one: Commit) -> str:
+    job = one.tag.get("job")
+    engine = one.engine or "an unknown engine"
+    return f"{one.operation} by {engine}" + (f", job {job}" if job else "")
 
 
 def _unsettled(work: Work, error: BaseException) -> QuarantineError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -52,7 +53,7 @@ from deltacheck.migrate.outlook import outlook
 from deltacheck.migrate.preflight import Look, look_at
 from deltacheck.migrate.results import RunResult, Step, TableOutcome
 from deltacheck.migrate.tasks import Direction, Task, tasks_of
-from deltacheck.migrate.trial import can_try, taken_back, tried
+from deltacheck.migrate.trial import can_try, kept, take_back, tried, untaken
 from deltacheck.names import TableName
 from deltacheck.quarantine.layout import environment_quarantine
 from deltacheck.quarantine.move import Attempt, attempts_of, deletes_of, fence_off, settle
@@ -60,6 +61,8 @@ from deltacheck.quarantine.place import prepare
 from deltacheck.revisions.graph import History, Revision
 from deltacheck.revisions.operations import Execute
 from deltacheck.rules.model import RuleSet
+
+log = logging.getLogger("deltacheck")
 
 Progress = Callable[[str], None]
 """Told in a few words what the run does now."""
@@ -249,7 +252,7 @@ def run(
             there.journal.applied
         )
         announced_ = frozenset(map(_announced, looks.values()))
-        act = _Act(scene, there, lock, time.monotonic(), deadline, cut_short, announced_)
+        act = _Act(scene, there, lock, deadline, cut_short, announced_)
         if moved_on or lock.journal.unsettled:
             # The lock came late, or an earlier run left something: look again.
             return act.go(lambda: act.ready(act.look_again(target, plan, review)))
@@ -263,12 +266,12 @@ class _Act:
     Attributes:
         announced: The tables of which the journal knows that the run may touch them, each
             with its id where that was told.
+        trial: What was found at the tables whose new constraints were tried, before that.
     """
 
     scene: Scene
     there: Pending
     lock: Lock
-    started: float
     deadline: float | None
     cut_short: CutShort
     announced: frozenset[tuple[TableName, str | None]]
@@ -277,6 +280,7 @@ class _Act:
     works: dict[TableName, Work] = field(default_factory=dict)
     settled: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    trial: dict[TableName, Look] = field(default_factory=dict)
 
     def go(self, look: Callable[[], dict[TableName, Look]]) -> RunResult:
         try:
@@ -290,7 +294,7 @@ class _Act:
                 isinstance(error, DeltacheckError) and not self.works
             )
             # Otherwise something of ours may still be in flight: the next run fences it off.
-            self._end(STOPPED if clean else FAILED)
+            self._end(STOPPED if self._take_back(error) and clean else FAILED)
             finished = {TableName.parse(step.table) for step in self.steps if step.table}
             # Whatever comes of this, the error on its way says more.
             with suppress(DeltacheckError, *EngineFailure):
@@ -344,10 +348,28 @@ class _Act:
 
     def tried(self, looks: dict[TableName, Look]) -> dict[TableName, Look]:
         """Try the new constraints; what a table refuses is made ready to be moved."""
-        session, lock = self.scene.session, self.lock
         self.scene.progress("Trying the new constraints")
-        with taken_back(session, lock, looks):
-            return self.ready(tried(session, lock, self.there.tasks, looks))
+        self.trial = looks
+        found = tried(self.scene.session, self.lock, self.there.tasks, looks)
+        return self.ready(found)
+
+    def _take_back(self, error: BaseException) -> bool:
+        """Drop what was tried, unless rows have moved already; whether nothing is left untold."""
+        told: list[str] = []
+        whole = True
+        works = self.works.values()
+        if self.steps or any(work.moved or work.unsettled for work in works):
+            told = kept(work.look for work in works)
+        else:
+            try:
+                told = take_back(self.scene.session, self.lock, self.trial.values())
+            except (DeltacheckError, *EngineFailure):
+                told, whole = [untaken(self.trial.values())], False
+        if told and isinstance(error, DeltacheckError):
+            error.message = " ".join([error.message, *told])
+        elif told:
+            log.warning("%s", " ".join(told))
+        return whole
 
     def ready(self, looks: dict[TableName, Look]) -> dict[TableName, Look]:
         """See to all that must be before a row of any table moves."""
@@ -361,8 +383,8 @@ class _Act:
         return looks
 
     def _revisions(self, looks: dict[TableName, Look]) -> None:
+        until = None if self.deadline is None else time.monotonic() + self.deadline
         for name, look in looks.items():
-            until = None if self.deadline is None else self.started + self.deadline
             self.works[name] = Work(
                 self.scene.session, self.scene.environment, self.lock, look, until
             )

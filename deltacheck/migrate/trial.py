@@ -1,23 +1,34 @@
 """Try the constraints of a run before counting: ALTER's own scan tells whether a table is clean.
 
 A constraint that a table takes needs no count, and no gate speaks against it. What a table
-refuses is counted, and held against its gates, before any row of the run moves. Where that
-stops the run, the constraints tried by then are dropped again.
+refuses is counted, and held against its gates, before any row of the run moves. Where the run
+is stopped before a row has moved, the constraints tried by then are dropped again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from deltacheck.delta.commit import Statement, Tag, commit
-from deltacheck.delta.failures import EngineFailure, failure_of
-from deltacheck.delta.table import count_rows, history, latest_version, read_definition
+from deltacheck.delta.commit import Statement, Tag, back_off, commit
+from deltacheck.delta.failures import (
+    EngineFailure,
+    failure_of,
+    is_conflict,
+    is_overtaken,
+    new_constraint_violators,
+)
+from deltacheck.delta.table import (
+    Commit,
+    Definition,
+    count_rows,
+    history,
+    latest_version,
+    read_definition,
+)
 from deltacheck.delta.violators import Violators
-from deltacheck.errors import DeltacheckError
 from deltacheck.ledger.lock import Lock
 from deltacheck.migrate.alter import alterations
 from deltacheck.migrate.enforce import alter
@@ -27,9 +38,14 @@ from deltacheck.names import TableName
 from deltacheck.quarantine.move import fence_off
 from deltacheck.revisions.operations import AddConstraint
 
+_TRIES = 5
+_PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
+_DATA_EXCEPTION = "22"
+"""The class of SQL states of what goes wrong in evaluating a row."""
+
 
 def can_try(tasks: Sequence[Task]) -> bool:
-    """Whether a run is one revision that only adds constraints: dropping them takes all back."""
+    """Whether a run is one revision that only adds constraints, so that they can be dropped."""
     return len({task.revision for task in tasks}) == 1 and all(
         isinstance(task.operation, AddConstraint) and not task.replaces and not task.superseded
         for task in tasks
@@ -67,7 +83,7 @@ def _tried(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task])
     new = [task for task in tasks if task.key in look.new]
     if not new:
         return look
-    # Of the state of the table that the first ALTER reads as well.
+    # Before the first ALTER, which mostly reads the same state of the table.
     clean = Violators(look.version, count_rows(session, look.name, look.version), 0, {}, {}, {})
     taken: dict[str, float] = {}
     for task in new:
@@ -79,8 +95,8 @@ def _tried(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task])
         except EngineFailure as error:
             # Violators, another writer's commit, or what no count mends: the way that counts
             # first finds out, and tells it.
-            if failure_of(error).condition is None:
-                # No verdict: the answer may be lost while the statement still runs.
+            if not _is_verdict(error):
+                # The answer may be lost while the statement still runs.
                 tag = Tag(run=lock.run, revision=task.revision, step="fence")
                 fence_off(session, look.name, tag, lock.fence(), alters=True)
             break
@@ -88,50 +104,95 @@ def _tried(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task])
     return replace(look, found=with_taken(look, clean)) if len(taken) == len(new) else look
 
 
-@contextmanager
-def taken_back(
-    session: SparkSession, lock: Lock, looks: Mapping[TableName, Look]
-) -> Iterator[None]:
-    """Drop again what the run has added to tables, if an error ends it here.
+def _is_verdict(error: BaseException) -> bool:
+    """Whether a failed ALTER has surely ended."""
+    state = failure_of(error).state or ""
+    return (
+        new_constraint_violators(error) is not None
+        or is_conflict(error)
+        or is_overtaken(error)
+        or state.startswith(_DATA_EXCEPTION)
+    )
+
+
+def take_back(session: SparkSession, lock: Lock, looks: Iterable[Look]) -> list[str]:
+    """Drop again what the run has added to tables, before any of their rows has moved.
 
     Args:
         looks: What was found before anything was added.
+
+    Returns:
+        What to tell of it, a sentence for each table that was changed.
+
+    Raises:
+        DeltacheckError, PySparkException, Py4JJavaError: A table may still have what was added.
     """
-    try:
-        yield
-    except DeltacheckError as stop:
-        told = [_dropped(session, lock, look) for look in looks.values() if look.new]
-        stop.message = " ".join([stop.message, *filter(None, told)])
-        raise
-    except EngineFailure:
-        for look in looks.values():
-            _dropped(session, lock, look)
-        raise
+    return [told for look in looks if look.new for told in _dropped(session, lock, look)]
 
 
-def _dropped(session: SparkSession, lock: Lock, look: Look) -> str:
-    """Drop what the run has added to one table; what to tell of it, or nothing."""
-    name, left = look.name, [add.name for add in look.new.values()]
-    gone: list[str] = []
-    try:
-        commits = history(session, name, since=look.version)
-        ours = {one.tag.get("step") for one in commits if one.tag.get("run") == lock.run}
-        table = read_definition(session, name)
-        new = look.new.values()
-        left = [add.name for add in new if add.name in ours and is_enforced(table, add)]
-        if left:
-            # For sure, and now: another run may rely on them.
-            lock.renew(session)
-        while left:
-            statement = Statement(drop_statement(name, left[0]))
-            commit(session, name, statement, tag=Tag(run=lock.run, step=left[0]), tries=5)
-            gone.append(left.pop(0))
-    except (DeltacheckError, *EngineFailure):
-        return f"{name} may still enforce {', '.join(left)}, tried before and not dropped again."
-    if not gone:
-        return ""
-    one = len(gone) == 1
+def _dropped(session: SparkSession, lock: Lock, look: Look) -> list[str]:
+    name = look.name
+    commits = history(session, name, since=look.version)
+    table = read_definition(session, name)
+    ours = [
+        add.name
+        for key, add in look.new.items()
+        if _was_added_by(commits, key, lock.run) and is_enforced(table, add)
+    ]
+    for rule in ours:
+        _drop(session, lock, name, rule)
+    if not ours:
+        return []
+    it = "it was" if len(ours) == 1 else "they were"
+    told = f"{name} had taken {', '.join(ours)} before; {it} dropped again."
+    if _protocol(table) != _protocol(look.table):
+        told += (
+            " It keeps the table feature checkConstraints (legacy tables: writer version 3), "
+            "which came with the first constraint."
+        )
+    return [told]
+
+
+def _protocol(table: Definition) -> dict[str, str]:
+    return {key: value for key, value in table.properties.items() if key.startswith(_PROTOCOL)}
+
+
+def _was_added_by(commits: Sequence[Commit], key: str, run: str) -> bool:
+    """Whether the last commit about a constraint is an ADD of this run; newest first."""
+    for one in commits:
+        about = one.parameters.get("name", "").strip('"').lower()
+        if about == key and one.operation in ("ADD CONSTRAINT", "DROP CONSTRAINT"):
+            return one.operation == "ADD CONSTRAINT" and one.tag.get("run") == run
+    return False
+
+
+def _drop(session: SparkSession, lock: Lock, name: TableName, rule: str) -> None:
+    statement = Statement(drop_statement(name, rule))
+    for left in range(_TRIES - 1, -1, -1):
+        # For sure, and each time: a run that has taken over may rely on it.
+        lock.renew(session)
+        try:
+            commit(session, name, statement, tag=Tag(run=lock.run, step=rule))
+            return
+        except EngineFailure as error:
+            if not left or not is_conflict(error):
+                raise
+            back_off(_TRIES - left)
+
+
+def untaken(looks: Iterable[Look]) -> str:
+    """What to tell of tables whose constraints could not be dropped again."""
+    names = ", ".join(str(look.name) for look in looks if look.new)
     return (
-        f"{name} had taken {', '.join(gone)} before; {'it was' if one else 'they were'} dropped "
-        "again."
+        f"Of {names} some may still enforce a rule of the revision that was tried and not dropped "
+        "again; `deltacheck status` shows it."
     )
+
+
+def kept(looks: Iterable[Look]) -> list[str]:
+    """What to tell of constraints that stay, since rows of the run have moved already."""
+    return [
+        f"{look.name} enforces {', '.join(look.new[key].name for key in look.taken)} already."
+        for look in looks
+        if look.taken
+    ]

@@ -187,6 +187,16 @@ def left_behind(place: Holding, selection: Selection) -> str:
         f" of {place.name} hold the rows, and VERSION AS OF reads them; so do older "
         f"versions of {place.source} that had them."
     )
+    vectors = "delta.enableDeletionVectors"
+    if place.held.properties.get(vectors, "false").lower() == "true":
+        text += (
+            f" {place.name} has deletion vectors: its current files hold the rows too, until "
+            f"`REORG TABLE {place.name} APPLY (PURGE)` rewrites them, before that VACUUM."
+        )
+    text += (
+        f" The same holds for {place.source} where it has deletion vectors, since the rows were "
+        "deleted there."
+    )
     if selection.where is not None:
         text += f" The condition itself stays in the history of {place.name} for {log}."
     return text

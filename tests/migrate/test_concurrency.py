@@ -206,7 +206,10 @@ def test_giving_up_leaves_nothing_half_done(
             bench.session.sql(f"INSERT INTO {orders} VALUES (7, 7.0)")
             conflict()
 
-    with moments(always), pytest.raises(BusyTableError, match="WRITE by Apache-Spark"):
+    with (
+        moments(always),
+        pytest.raises(BusyTableError, match="since the run began: 2 WRITE by Apache-Spark"),
+    ):
         bench.upgrade(positive(orders))
     assert bench.held(orders) == Counter()
     assert bench.rows(orders) == written + Counter({"(7, 7.0)": 2})

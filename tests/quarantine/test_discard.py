@@ -63,6 +63,7 @@ def test_purge_deletes_released_and_discarded_rows_and_no_held_ones(
     assert (done.rows, done.held) == (2, 0)
     assert states(any_spark, table) == {2: "held"}
     assert f"VACUUM {table}_quarantine" in done.left_behind
+    assert "deletion vectors" in done.left_behind
     assert rows(any_spark, table) == {(3,): 1}
 
 
