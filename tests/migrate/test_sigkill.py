@@ -19,9 +19,9 @@ from tests.harness.processes import run_module
 MOMENTS = 19
 """Moments of a run with one table and one revision."""
 
-LOCAL_MOMENTS = (3, 5, 10, 12, 14, 16)
-"""After the lock was taken, a constraint tried, the quarantine made, the copy, the DELETE, the
-ALTER: each costs a start of Java here, and every moment is tried over Connect."""
+LOCAL_MOMENTS = (5, 12, 14)
+"""After a constraint was tried, after the copy, after the DELETE: each costs a start of Java here,
+and every moment is tried over Connect."""
 
 DONE = {
     "left": {"(1, 5.0)": 1},

@@ -220,6 +220,7 @@ def _literal(value: object, kind: str) -> str:
     rows=st.lists(st.tuples(A, B, S, D), min_size=1, max_size=12),
     rules=st.lists(RULES, min_size=1, max_size=3, unique=True),
     vectors=st.booleans(),
+    partition=st.sampled_from([None, "s", "a", "d"]),
 )
 def test_moved_rows_are_those_of_the_oracle(
     ours: SparkSession,
@@ -227,8 +228,9 @@ def test_moved_rows_are_those_of_the_oracle(
     rows: list[tuple[object, ...]],
     rules: list[str],
     vectors: bool,
+    partition: str | None,
 ) -> None:
-    """For random rows and rules, what is moved is ``(rule) IS NOT TRUE``, and the rest stays."""
+    """Of random rows, rules and tables ``(rule) IS NOT TRUE`` is moved, and the rest stays."""
     table = f"{database}.t{uuid4().hex[:8]}"
     kinds = ("INT", "DOUBLE", "STRING", "DATE")
     values = ", ".join(
@@ -236,6 +238,7 @@ def test_moved_rows_are_those_of_the_oracle(
     )
     ours.sql(
         f"CREATE TABLE {table} (a INT, b DOUBLE, s STRING, d DATE) USING delta "
+        f"{'' if partition is None else f'PARTITIONED BY ({partition})'} "
         f"TBLPROPERTIES ('delta.enableDeletionVectors' = '{str(vectors).lower()}')"
     )
     ours.sql(f"INSERT INTO {table} VALUES {values}")
