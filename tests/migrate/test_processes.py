@@ -61,8 +61,8 @@ print(json.dumps({
     "left": count("SELECT count(*) FROM shop.orders"),
     "held": count("SELECT count(*) FROM shop.orders_quarantine WHERE _deltacheck_state = 'held'"),
     "applied": count("SELECT count(*) FROM deltacheck.journal WHERE kind = 'revision'"),
-    "open": count("SELECT count_if(kind = 'start') - count_if(kind = 'end') FROM "
-                  "deltacheck.journal"),
+    "open": count("SELECT count(DISTINCT run) FILTER (WHERE kind = 'start') - "
+                  "count(DISTINCT run) FILTER (WHERE kind = 'end') FROM deltacheck.journal"),
 }))
 session.stop()
 """
