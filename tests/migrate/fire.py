@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -167,11 +168,19 @@ def migrate(fire: Fire, session: SparkSession, dice: random.Random) -> None:
             fire.note(way)
         except Killed:
             fire.note(f"{way} killed")
-            break_lock(session, bench.environment)
+            _unlock(session, bench.environment)
         except LockLostError:
             fire.note(f"{way} lost the lock")
         except DeltacheckError as error:
             fire.note(f"{way} stopped: {error.code}")
+
+
+def _unlock(session: SparkSession, environment: Environment) -> None:
+    """Break the lock of the dead; whoever dies over it does it again."""
+    while True:
+        with suppress(Killed):
+            break_lock(session, environment)
+            return
 
 
 def release(fire: Fire, session: SparkSession, dice: random.Random) -> None:

@@ -25,6 +25,7 @@ def test_no_row_is_lost_or_doubled_under_fire(bench: Bench, seed: int) -> None:
     assert fire.events["append"] > 0
     for client in ("upgrade", "release"):
         assert fire.events[client] + fire.events[f"{client} killed"] > 0, dict(fire.events)
+    # On a slow machine each of them may lose to the others whenever it tries.
     for client in ("update", "delete", "optimize"):
-        assert fire.events[client] > 0, dict(fire.events)
+        assert any(what.startswith(client) for what in fire.events), dict(fire.events)
     assert fire.events["rows moved"] > 0
