@@ -180,6 +180,12 @@ def is_generated_value(error: BaseException) -> bool:
     return any(one.parameters.get("constraintName") == _NOT_A_RULE for one in _causes(error))
 
 
+def needs_another_look(error: BaseException) -> bool:
+    """Whether an ALTER failed for rows or commits that came meanwhile: look again, and go on."""
+    late = new_constraint_violators(error) is not None
+    return late or is_conflict(error) or is_overtaken(error)
+
+
 def new_constraint_violators(error: BaseException) -> int | None:
     """How many rows ``ADD CONSTRAINT`` counted as violators, or None for another error."""
     failure = failure_of(error)

@@ -124,9 +124,8 @@ def upgrade(
     asked = Selection(tuple(tables), tuple(tags), tuple(owners))
     notify = load_project(project).notify
     with _staged(env, project, session, progress, asked) as stage:
-        reviews = [] if review is None else [review]
-        if reviewed is not None:
-            reviews.insert(0, held_to(reviewed, stage.history.revisions))
+        held = None if reviewed is None else held_to(reviewed, stage.history.revisions)
+        reviews = [one for one in (held, review) if one is not None]
 
         def all_of_them(found: RunResult) -> None:
             for one in reviews:

@@ -20,10 +20,8 @@ from deltacheck.delta.commit import Statement, Tag, back_off, commit
 from deltacheck.delta.failures import (
     EngineFailure,
     failure_of,
-    is_conflict,
     is_generated_value,
-    is_overtaken,
-    new_constraint_violators,
+    needs_another_look,
 )
 from deltacheck.delta.session import EVALUATED_AS_GUARDED
 from deltacheck.delta.table import (
@@ -115,8 +113,7 @@ def enforce(work: Work, tasks: Sequence[Task]) -> list[Step]:
             break
         except EngineFailure as error:
             # A late violator, or another writer's commit: look again. All else is an error.
-            late = new_constraint_violators(error) is not None
-            if not (late or is_conflict(error) or is_overtaken(error)):
+            if not needs_another_look(error):
                 raise _refused(work, tasks[0].revision, error) from None
         finally:
             work.fresh = False

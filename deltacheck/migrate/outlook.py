@@ -17,6 +17,9 @@ from deltacheck.migrate.results import Outlook, Writer
 
 _COMMITS = 200
 _FEATURE = "checkConstraints"
+FEATURE_OF_CHECKS = f"the table feature {_FEATURE} (legacy tables: writer version 3)"
+"""What the first CHECK constraint brings to a table for good, for messages."""
+
 _DAY = 86_400.0
 
 
@@ -48,8 +51,8 @@ def protocol_change(table: Table) -> str:
     if _FEATURE in table.features:
         return ""
     return (
-        f"{table.name} gains the table feature {_FEATURE} (legacy tables: writer version 3) for "
-        "good; a writer that does not know it can no longer write to the table."
+        f"{table.name} gains {FEATURE_OF_CHECKS} for good; a writer that does not know it can no "
+        "longer write to the table."
     )
 
 

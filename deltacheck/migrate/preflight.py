@@ -6,7 +6,7 @@ Reads tables and counts violators; writes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -100,10 +100,15 @@ def look_at(
             table, latest_version(session, name), quarantine, new[name], found=None, gate=gate
         )
         looks[name] = counted(session, look, look.version) if count else look
-    for look in looks.values():
+    hold_all(looks.values())
+    return looks
+
+
+def hold_all(looks: Iterable[Look]) -> None:
+    """Hold what was counted at each table, as ``hold`` does."""
+    for look in looks:
         if look.found is not None:
             hold(look.table, look.new, look.found, look.gate)
-    return looks
 
 
 def counted(session: SparkSession, look: Look, version: int) -> Look:

@@ -17,8 +17,7 @@ from deltacheck.delta.failures import (
     EngineFailure,
     failure_of,
     is_conflict,
-    is_overtaken,
-    new_constraint_violators,
+    needs_another_look,
 )
 from deltacheck.delta.table import (
     Commit,
@@ -32,7 +31,8 @@ from deltacheck.delta.violators import Violators
 from deltacheck.ledger.lock import Lock
 from deltacheck.migrate.alter import alterations
 from deltacheck.migrate.enforce import alter
-from deltacheck.migrate.preflight import Look, counted, hold, is_enforced, with_taken
+from deltacheck.migrate.outlook import FEATURE_OF_CHECKS
+from deltacheck.migrate.preflight import Look, counted, hold_all, is_enforced, with_taken
 from deltacheck.migrate.tasks import Task, drop_statement
 from deltacheck.names import TableName
 from deltacheck.quarantine.move import fence_off
@@ -72,10 +72,7 @@ def tried(
     }
     left = [name for name, look in found.items() if look.found is None and look.new]
     found |= {name: counted(session, found[name], latest_version(session, name)) for name in left}
-    for name in left:
-        look = found[name]
-        assert look.found is not None
-        hold(look.table, look.new, look.found, look.gate)
+    hold_all(found.values())
     return found
 
 
@@ -107,12 +104,7 @@ def _tried(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task])
 def _is_verdict(error: BaseException) -> bool:
     """Whether a failed ALTER has surely ended."""
     state = failure_of(error).state or ""
-    return (
-        new_constraint_violators(error) is not None
-        or is_conflict(error)
-        or is_overtaken(error)
-        or state.startswith(_DATA_EXCEPTION)
-    )
+    return needs_another_look(error) or state.startswith(_DATA_EXCEPTION)
 
 
 def take_back(session: SparkSession, lock: Lock, looks: Iterable[Look]) -> list[str]:
@@ -146,10 +138,7 @@ def _dropped(session: SparkSession, lock: Lock, look: Look) -> list[str]:
     it = "it was" if len(ours) == 1 else "they were"
     told = f"{name} had taken {', '.join(ours)} before; {it} dropped again."
     if _protocol(table) != _protocol(look.table):
-        told += (
-            " It keeps the table feature checkConstraints (legacy tables: writer version 3), "
-            "which came with the first constraint."
-        )
+        told += f" It keeps {FEATURE_OF_CHECKS}, which came with the first constraint."
     return [told]
 
 

@@ -207,3 +207,17 @@ def kill_at(number: int) -> Callable[[int, str, str], None]:
             raise Killed(f"{when} {what}")
 
     return act
+
+
+def once(
+    moment: tuple[str, str], action: Callable[[], object], *, past: int = 0
+) -> Callable[[int, str, str], None]:
+    """Do something the first time that a moment comes, or after it has come so many times."""
+    left = [action]
+    skipped = iter(range(past))
+
+    def act(number: int, when: str, what: str) -> None:
+        if (when, what) == moment and left and next(skipped, None) is None:
+            left.pop()()
+
+    return act

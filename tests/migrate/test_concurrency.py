@@ -19,7 +19,7 @@ from deltacheck.quarantine.holding import Desk, Selection, holding
 from deltacheck.quarantine.releasing import release_rows
 from deltacheck.revisions.graph import History
 from deltacheck.revisions.recorder import Op
-from tests.migrate.bench import Bench, Killed, Rows, chain, moments
+from tests.migrate.bench import Bench, Killed, Rows, chain, moments, once
 
 COLUMNS = "id INT, amount DOUBLE"
 START = "VALUES (1, 5.0), (2, -1.0), (2, -1.0), (3, CAST(NULL AS DOUBLE))"
@@ -32,20 +32,6 @@ def orders(bench: Bench) -> str:
 
 def positive(orders: str, gate: str = "100%", expression: str = "amount > 0") -> History:
     return chain(lambda op: op.add_check(orders, "amount_positive", expression, gate=gate))
-
-
-def once(
-    moment: tuple[str, str], action: Callable[[], object], *, past: int = 0
-) -> Callable[[int, str, str], None]:
-    """Do something the first time that a moment comes, or after it has come so many times."""
-    left = [action]
-    skipped = iter(range(past))
-
-    def act(number: int, when: str, what: str) -> None:
-        if (when, what) == moment and left and next(skipped, None) is None:
-            left.pop()()
-
-    return act
 
 
 def everything(bench: Bench, table: str) -> Rows:

@@ -5,8 +5,6 @@ A table that takes them is not counted; what stops a run afterwards takes them b
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -27,7 +25,7 @@ from deltacheck.migrate.results import RunResult
 from deltacheck.names import TableName
 from deltacheck.revisions.graph import History
 from deltacheck.revisions.recorder import Op
-from tests.migrate.bench import Bench, Killed, chain, kill_at, moments
+from tests.migrate.bench import Bench, Killed, chain, kill_at, moments, once
 
 COLUMNS = "id INT, amount DOUBLE"
 RUN = 19
@@ -68,6 +66,10 @@ def altered(bench: Bench, table: str) -> list[str]:
 
 def no_count(*_: object) -> None:
     raise AssertionError("rows were counted")
+
+
+def connection_lost() -> None:
+    raise PySparkException("the connection is gone")
 
 
 def test_a_clean_table_is_not_counted(
@@ -260,16 +262,6 @@ def test_killed_while_it_is_taken_back(bench: Bench, orders: str, number: int) -
     assert bench.journal.unsettled == ()
 
 
-def at(wanted: tuple[str, str], action: Callable[[], object]) -> Callable[[int, str, str], None]:
-    """Do something each time that a moment comes."""
-
-    def act(number: int, when: str, what: str) -> None:
-        if (when, what) == wanted:
-            action()
-
-    return act
-
-
 def test_a_run_that_lost_its_lock_drops_nothing(bench: Bench, orders: str) -> None:
     """The constraints may be another run's by now: the error tells what may still be there."""
 
@@ -277,7 +269,7 @@ def test_a_run_that_lost_its_lock_drops_nothing(bench: Bench, orders: str) -> No
         break_lock(bench.session, bench.environment)
 
     with (
-        moments(at(("before", "orders amount_positive"), lose)),
+        moments(once(("before", "orders amount_positive"), lose)),
         pytest.raises(GateError, match="may still enforce"),
     ):
         bench.upgrade(two_rules(orders, "1/5"))
@@ -286,14 +278,8 @@ def test_a_run_that_lost_its_lock_drops_nothing(bench: Bench, orders: str) -> No
 
 def test_what_could_not_be_dropped_is_settled_by_the_next_run(bench: Bench, orders: str) -> None:
     """DROP fails: the run counts as failed, so the next one fences off what may be in flight."""
-    seen = Counter[str]()
-
-    def lose(number: int, when: str, what: str) -> None:
-        seen[what] += when == "before"
-        if (when, what) == ("before", "orders id_positive") and seen[what] == 2:
-            raise PySparkException("the connection is gone")
-
-    with moments(lose), pytest.raises(GateError, match="may still enforce"):
+    losing = once(("before", "orders id_positive"), connection_lost, past=1)
+    with moments(losing), pytest.raises(GateError, match="may still enforce"):
         bench.upgrade(two_rules(orders, "1/5"))
     assert bench.journal.runs[-1].state == "failed"
     assert bench.constraints(orders).keys() == {"id_positive"}
@@ -307,14 +293,9 @@ def test_a_stop_after_the_trial_drops_it_as_well(bench: Bench, orders: str) -> N
 
     Kind of bug: only what stopped the run during the trial dropped what was tried.
     """
-    late = [f"INSERT INTO {orders} VALUES (7, -7.0), (8, -8.0), (9, -9.0)"]
-
-    def act() -> None:
-        if late:
-            bench.session.sql(late.pop())
-
+    late = f"INSERT INTO {orders} VALUES (7, -7.0), (8, -8.0), (9, -9.0)"
     with (
-        moments(at(("before", "orders_quarantine"), act)),
+        moments(once(("before", "orders_quarantine"), lambda: bench.session.sql(late))),
         pytest.raises(GateError, match="it was dropped again") as stopped,
     ):
         bench.upgrade(two_rules(orders, "2/5"))
@@ -325,15 +306,10 @@ def test_a_stop_after_the_trial_drops_it_as_well(bench: Bench, orders: str) -> N
 
 def test_what_moved_rows_keeps_its_constraints_and_says_so(bench: Bench, orders: str) -> None:
     """Late violators break the gate after others were moved: the rules that hold stay."""
-    adds = Counter[str]()
-
-    def act(number: int, when: str, what: str) -> None:
-        adds[what] += when == "before"
-        if (when, what) == ("before", "orders amount_positive") and adds[what] == 2:
-            bench.session.sql(f"INSERT INTO {orders} VALUES (7, -7.0), (8, -8.0), (9, -9.0)")
-
+    late = f"INSERT INTO {orders} VALUES (7, -7.0), (8, -8.0), (9, -9.0)"
+    adding = ("before", "orders amount_positive")
     with (
-        moments(act),
+        moments(once(adding, lambda: bench.session.sql(late), past=1)),
         pytest.raises(GateError, match=r"2 rows were moved .* enforces id_positive already"),
     ):
         bench.upgrade(two_rules(orders, "2/5"))
@@ -343,29 +319,16 @@ def test_what_moved_rows_keeps_its_constraints_and_says_so(bench: Bench, orders:
 
 def test_an_answer_that_is_lost_is_fenced_off(bench: Bench, orders: str) -> None:
     """An ALTER that may still be running cannot land after the run has judged the table."""
-    seen = Counter[str]()
-
-    def lose(number: int, when: str, what: str) -> None:
-        seen[what] += when == "before"
-        if (when, what) == ("before", "orders amount_positive") and seen[what] == 1:
-            raise PySparkException("the connection is gone")
-
-    with moments(lose):
+    with moments(once(("before", "orders amount_positive"), connection_lost)) as recorded:
         bench.upgrade(two_rules(orders, "2/5"))
-    assert seen["orders fence"] == 2
+    assert recorded.seen.count(("before", "orders fence")) == 2
     assert bench.constraints(orders).keys() == {"id_positive", "amount_positive"}
 
 
 def test_another_writers_commit_while_it_is_tried(bench: Bench, items: str) -> None:
     """A violator that comes just before ALTER is found by it, counted and moved."""
-    add = f"INSERT INTO {items} VALUES (7, -7.0)"
-    fresh = [add]
-
-    def late() -> None:
-        if fresh:
-            bench.session.sql(fresh.pop())
-
-    with moments(at(("before", "items amount_positive"), late)):
+    late = f"INSERT INTO {items} VALUES (7, -7.0)"
+    with moments(once(("before", "items amount_positive"), lambda: bench.session.sql(late))):
         result = bench.upgrade(two_rules(items, "1/2"))
     assert [step.violators and step.violators.total for step in result.steps] == [0, 1]
     (table,) = result.tables
