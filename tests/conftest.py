@@ -20,7 +20,7 @@ import deltacheck
 from deltacheck.config import Environment
 from deltacheck.delta.cache import VARIABLE as CACHE_VARIABLE
 from deltacheck.delta.cache import cache_folder
-from deltacheck.delta.session import open_session
+from deltacheck.delta.session import open_session, settings
 from deltacheck.events import Event
 from tests.harness.connect_server import LONG_LIVED, ConnectServer, connect_server
 
@@ -135,6 +135,20 @@ def session(request: pytest.FixtureRequest) -> SparkSession:
         name = "connect" if _on_connect(request) else "spark"
     found: SparkSession = request.getfixturevalue(name)
     return found
+
+
+@pytest.fixture
+def compiled(session: SparkSession) -> Iterator[None]:
+    """Rules are evaluated by compiled code, as they are by Spark's default.
+
+    It computes what occurs twice before anything else, which interpreted code never does.
+    """
+    by_default = {
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+    }
+    with settings(session, by_default):
+        yield
 
 
 @pytest.fixture

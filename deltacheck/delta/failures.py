@@ -50,6 +50,9 @@ _REPLACE_WHERE = "DELTA_REPLACE_WHERE_MISMATCH"
 _REPLACE_USING = "DELTA_REPLACE_ON_OR_USING_TABLE_CONSTRAINT_VIOLATION"
 _VIOLATION_CLASSES = {"DeltaInvariantViolationException", "InvariantViolationException"}
 """How versions of Delta whose errors have no condition call it."""
+_DATA_EXCEPTION = "22"
+"""The class of SQL states of what goes wrong in evaluating a row."""
+_TASK_FAILED = "TASK_WRITE_FAILED"
 _DEPTH = 20
 """How many nested causes of a Java exception are looked at."""
 _NOT_A_RULE = "Generated Column"
@@ -173,6 +176,16 @@ def _causes(error: BaseException) -> Iterator[Failure]:
             if java is None:
                 return
             yield _of_java(java)
+
+
+def cannot_evaluate(error: BaseException) -> bool:
+    """Whether an expression could not be evaluated on some row, as far as can be told.
+
+    Over Connect nothing is told of the cause for which the task of a write failed.
+    """
+    if any((one.state or "").startswith(_DATA_EXCEPTION) for one in _causes(error)):
+        return True
+    return not isinstance(error, Py4JJavaError) and failure_of(error).family == _TASK_FAILED
 
 
 def is_generated_value(error: BaseException) -> bool:

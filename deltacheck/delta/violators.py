@@ -53,6 +53,27 @@ def any_violator(rules: Mapping[str, str]) -> str:
     return violator_predicate(*map(parse_rule, rules.values()))
 
 
+UNTOLD = "spark_partition_id() >= 0"
+"""A condition that always holds, which Spark does not know."""
+
+
+def as_written(sql: str, otherwise: str, always: str = UNTOLD) -> str:
+    """SQL for a value whose parts are evaluated in the order in which they are written.
+
+    What occurs twice in a projection or in its aggregates is else computed first, even behind a
+    guard that keeps it from failing: `a = 0 OR 10 DIV a > 1` beside another rule with `10 DIV a`
+    would end in a division by zero, where Delta, which checks rules one by one, takes the row.
+    Spark spares what stands behind a condition (`EquivalentExpressions`). Where the session is
+    ours, ``EVALUATED_AS_GUARDED`` does the same; a job's session is shared with other threads.
+
+    Args:
+        otherwise: What the value is where it is NULL.
+        always: A condition that always holds, which Spark does not know; an aggregate takes
+            none but one that is deterministic.
+    """
+    return f"coalesce(CASE WHEN {always} THEN {sql} END, {otherwise})"
+
+
 def count_violators(
     session: SparkSession,
     table: TableName,

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from deltacheck.delta.commit import Statement, Tag, back_off, commit
 from deltacheck.delta.failures import (
     EngineFailure,
-    failure_of,
+    cannot_evaluate,
     is_conflict,
     needs_another_look,
 )
@@ -40,8 +40,6 @@ from deltacheck.revisions.operations import AddConstraint
 
 _TRIES = 5
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
-_DATA_EXCEPTION = "22"
-"""The class of SQL states of what goes wrong in evaluating a row."""
 
 
 def can_try(tasks: Sequence[Task]) -> bool:
@@ -103,8 +101,7 @@ def _tried(session: SparkSession, lock: Lock, look: Look, tasks: Sequence[Task])
 
 def _is_verdict(error: BaseException) -> bool:
     """Whether a failed ALTER has surely ended."""
-    state = failure_of(error).state or ""
-    return needs_another_look(error) or state.startswith(_DATA_EXCEPTION)
+    return needs_another_look(error) or cannot_evaluate(error)
 
 
 def take_back(session: SparkSession, lock: Lock, looks: Iterable[Look]) -> list[str]:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
+from deltacheck.delta.violators import UNTOLD
 from deltacheck.ledger.journal import now as clock
 from deltacheck.names import TableName, quote
 from deltacheck.quality.figures import Figures
@@ -19,7 +20,7 @@ from deltacheck.quality.gather import gather
 from deltacheck.quality.harvest import Said
 from deltacheck.quality.judge import judge, outcome_of
 from deltacheck.quality.results import Outcome
-from deltacheck.quality.scan import ALL, other_tables, wanted_of_batch
+from deltacheck.quality.scan import ALL, ALWAYS, other_tables, wanted_of_batch
 from deltacheck.quality.words import listed, rows
 from deltacheck.rules.checks import (
     BatchCheck,
@@ -95,7 +96,7 @@ def check_batch(
 def _view(batch: DataFrame) -> Iterator[str]:
     """The batch under a name that SQL can use, for a while."""
     name = f"_deltacheck_batch_{uuid4().hex}"
-    batch.createOrReplaceTempView(name)
+    batch.selectExpr("*", f"{UNTOLD} AS {ALWAYS}").createOrReplaceTempView(name)
     try:
         yield quote(name)
     finally:

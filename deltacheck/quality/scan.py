@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from deltacheck.delta.violators import as_written
 from deltacheck.names import TableName, quote
 from deltacheck.quality.figures import Figures, Found, Role
 from deltacheck.rules.checks import (
@@ -43,6 +44,9 @@ _EXACT = (
 )
 """How times stand in the name of a group: Spark's own way of writing them ends with milliseconds
 (``JSONOptions``), and a time is known to the microsecond."""
+
+ALWAYS = "_deltacheck_always"
+"""A column of a batch that is true in each row, which Spark does not know; see ``as_written``."""
 
 ALL = ""
 """The one group of a check that does not group its rows."""
@@ -232,7 +236,7 @@ def wanted_of_batch(
     """What a check wants to know of a batch; nothing for one of its columns.
 
     Args:
-        source: SQL of the batch.
+        source: SQL of the batch, which has a column ``ALWAYS`` as well.
         rest: SQL of the rows that its table is to have besides; None: there are none.
         rules: Key to expression over the batch, of the table's rules.
     """
@@ -246,8 +250,10 @@ def wanted_of_batch(
         null = f"count_if(({test.column}) IS NULL)"
         return [Wanted(check.name, over, {"rows": "count(*)", "failed": null})]
     if isinstance(test, BrokenShare):
-        texts = rules.values() if test.rule is None else [rules[test.rule.lower()]]
-        return [violators(check.name, texts or ["true"], source)]
+        texts = list(rules.values()) if test.rule is None else [rules[test.rule.lower()]]
+        broken = violator_predicate(*map(parse_rule, texts or ["true"]))
+        failed = f"count_if({as_written(broken, 'true', ALWAYS)})"
+        return [Wanted(check.name, over, {"rows": "count(*)", "failed": failed})]
     if isinstance(test, Requires):
         roles: dict[Role, str] = {"rows": "count(*)"}
         if test.fresh is not None:

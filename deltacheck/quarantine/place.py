@@ -25,6 +25,9 @@ _FORMAT_KEY = "deltacheck.quarantine"
 _SOURCE_KEY = "deltacheck.source"
 _ID_KEY = "deltacheck.source_id"
 
+NO_RULES = "CAST(array() AS array<string>)"
+"""SQL for the names of the rules that a good row breaks."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -233,10 +236,15 @@ def broken_rules(violators: Mapping[str, str]) -> str:
     Args:
         violators: Rule name to the predicate of its violators.
     """
+    if not violators:
+        return NO_RULES
+    # No name is empty. array_compact, a filter by a lambda, would keep Spark from compiling the
+    # projection that it stands in (`CodegenFallback`).
     cases = ", ".join(
-        f"CASE WHEN {predicate} THEN {literal(name)} END" for name, predicate in violators.items()
+        f"CASE WHEN {predicate} THEN {literal(name)} ELSE '' END"
+        for name, predicate in violators.items()
     )
-    return f"array_compact(array({cases}))" if cases else "CAST(array() AS array<string>)"
+    return f"array_remove(array({cases}), '')"
 
 
 def labelled(

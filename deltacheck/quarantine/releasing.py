@@ -32,7 +32,7 @@ from deltacheck.quarantine.fates import Fates, read_fates
 from deltacheck.quarantine.holding import UNCLAIMED, Holding, Selection, is_state
 from deltacheck.quarantine.layout import ddl, is_whole
 from deltacheck.quarantine.move import fence_off
-from deltacheck.quarantine.place import prepare
+from deltacheck.quarantine.place import broken_rules, prepare
 from deltacheck.quarantine.terms import Repair, repair
 from deltacheck.quarantine.today import Today, rules_today
 
@@ -287,11 +287,9 @@ def _repaired(place: Holding, fixes: Iterable[Repair], values: Mapping[str, str]
 
 
 def _fresh(today: Today, values: Mapping[str, str]) -> str:
-    cases = ", ".join(
-        f"CASE WHEN ({term.over(values)}) IS NOT TRUE THEN {literal(name)} END"
-        for name, term in today.rules.items()
+    return broken_rules(
+        {name: f"({term.over(values)}) IS NOT TRUE" for name, term in today.rules.items()}
     )
-    return f"array_compact(array({cases}))" if cases else "CAST(array() AS array<string>)"
 
 
 def _refuse(place: Holding, done: Released) -> None:

@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.delta.failures import LENGTH_RULE
 from deltacheck.delta.table import Definition, read_definition
+from deltacheck.delta.violators import as_written
 from deltacheck.errors import ExpressionError, UsageError
-from deltacheck.names import literal, quote
+from deltacheck.names import quote
 from deltacheck.quarantine import layout as own
+from deltacheck.quarantine.place import NO_RULES, broken_rules
 from deltacheck.quarantine.today import (
     declared_not_null,
     length_rule,
@@ -117,14 +119,11 @@ def broken_names(rules: Iterable[BatchRule]) -> str:
     """SQL for the array of the names of the rules that a row breaks; empty for a good row."""
     listed = list(rules)
     if not listed:
-        return "CAST(array() AS array<string>)"
-    cases = ", ".join(f"CASE WHEN {r.broken} THEN {literal(r.name)} END" for r in listed)
+        return NO_RULES
+    names = broken_rules({rule.name: rule.broken for rule in listed})
     any_broken = " OR ".join(rule.broken for rule in listed)
     # Most rows are good: for them no array is built and searched.
-    return (
-        f"CASE WHEN {any_broken} THEN array_compact(array({cases})) "
-        "ELSE CAST(array() AS array<string>) END"
-    )
+    return as_written(f"CASE WHEN {any_broken} THEN {names} END", NO_RULES)
 
 
 def judged(
@@ -138,7 +137,7 @@ def judged(
     """
     marks = {own.RULES: broken_names(rules)}
     if replaces is not None:
-        marks[OUTSIDE] = f"(({replaces}\n) IS NOT TRUE)"
+        marks[OUTSIDE] = as_written(f"(({replaces}\n) IS NOT TRUE)", "true")
     told = [f"{sql} AS {quote(name)}" for name, sql in marks.items()]
     if seen.as_it_came:
         return df.selectExpr("*", *told)

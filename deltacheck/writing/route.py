@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.delta.commit import Fence, Frame, Tag, commit
-from deltacheck.delta.failures import EngineFailure, failure_of, violation_of
+from deltacheck.delta.failures import EngineFailure, cannot_evaluate, failure_of, violation_of
 from deltacheck.delta.session import aside
 from deltacheck.delta.table import latest_version
 from deltacheck.errors import (
@@ -49,6 +49,7 @@ from deltacheck.writing.result import WriteResult
 from deltacheck.writing.seen import BATCH, view
 from deltacheck.writing.survey import Survey
 from deltacheck.writing.verdict import Refusal, Verdict, named_rule, reach_verdict
+from deltacheck.writing.watch import not_looked_at
 from deltacheck.writing.whole import failures
 
 log = logging.getLogger("deltacheck")
@@ -127,7 +128,7 @@ def _route(errand: Errand, refusal: Refusal | None, stand: Standing) -> WriteRes
     check_names(errand.df, errand.asked)
     base = ground(errand.session, errand.df, errand.asked, errand.known)
     _check_unjudged(base, errand.asked)
-    verdict = reach_verdict(errand.df, base, errand.asked, errand.known, refusal)
+    verdict = _verdict(errand, base, refusal)
     for _ in range(_TRIES):
         try:
             result = _settled(errand, verdict, stand)
@@ -153,6 +154,23 @@ def _route(errand: Errand, refusal: Refusal | None, stand: Standing) -> WriteRes
         hint="See which job writes the same batch at the same time.",
         table=str(errand.table),
     )
+
+
+def _verdict(errand: Errand, base: Ground, refusal: Refusal | None) -> Verdict:
+    """Judge a batch; by its warn rules as well, if they can be evaluated."""
+
+    def reached(ground: Ground) -> Verdict:
+        return reach_verdict(errand.df, ground, errand.asked, errand.known, refusal)
+
+    warned = [r for r in base.rules if r.action is Action.WARN and r.gate is None]
+    try:
+        return reached(base)
+    except EngineFailure as error:
+        if not warned or violation_of(error) is not None or not cannot_evaluate(error):
+            raise
+    verdict = reached(replace(base, rules=tuple(r for r in base.rules if r not in warned)))
+    not_looked_at(errand.table, [rule.name for rule in warned])
+    return verdict
 
 
 def _check_unjudged(base: Ground, asked: Request) -> None:

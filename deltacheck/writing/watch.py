@@ -1,20 +1,22 @@
 """Count what warn rules are for while the batch is written, without a job of its own.
 
 The counts ride along as observed metrics. A rule on a column that the batch does not have is
-left out, which the log tells: a warning must not stop a job.
+left out, and so are all where one cannot be evaluated on a row; the log tells it, since a warning
+must not stop a job.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 
 from deltacheck.delta.table import Definition
-from deltacheck.names import quote
+from deltacheck.delta.violators import as_written
+from deltacheck.names import TableName, quote
 from deltacheck.quarantine.terms import condition
 from deltacheck.rules.expression import parse_rule
 from deltacheck.rules.model import Action
@@ -75,11 +77,19 @@ def watch(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -
             )
             continue
         metric = f"m{number}"
-        metrics.append(
-            expr(f"count_if(({condition(rule.expression).over(values)}) IS NOT TRUE)").alias(metric)
-        )
+        broken = f"(({condition(rule.expression).over(values)}) IS NOT TRUE)"
+        metrics.append(expr(f"count_if({as_written(broken, 'true')})").alias(metric))
         rules[metric] = rule.name
     if not rules:
         return Watched(df)
     observation = Observation()
     return Watched(df.observe(observation, *metrics), observation, rules)
+
+
+def not_looked_at(table: TableName, rules: Iterable[str]) -> None:
+    """Tell that warn rules were left out, since Spark failed to evaluate them."""
+    log.warning(
+        "%s: the warn rules %s were not looked at: Spark cannot evaluate all of them on each row",
+        table,
+        ", ".join(rules),
+    )

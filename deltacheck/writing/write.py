@@ -14,7 +14,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from deltacheck.delta.commit import USER_METADATA
-from deltacheck.delta.failures import EngineFailure, violation_of
+from deltacheck.delta.failures import EngineFailure, cannot_evaluate, violation_of
 from deltacheck.delta.log import quiet_query_loggers
 from deltacheck.errors import BatchQuarantined, UsageError
 from deltacheck.ledger.journal import now
@@ -26,7 +26,7 @@ from deltacheck.writing.route import Errand, deliver_as_is, new_attempt, repeate
 from deltacheck.writing.survey import Survey, looks_first, survey
 from deltacheck.writing.telling import announce, stops_told
 from deltacheck.writing.verdict import Refusal
-from deltacheck.writing.watch import watch
+from deltacheck.writing.watch import Watched, not_looked_at, watch
 from deltacheck.writing.whole import check_figures
 
 log = logging.getLogger("deltacheck")
@@ -176,10 +176,9 @@ def _perform(errand: Errand) -> WriteResult:
             if stand.decision is not None:
                 return repeated(errand, stand)
         return route(errand, stand=stand)
-    watched = watch(errand.session, errand.df, asked, known)
     refusal = None
     try:
-        deliver_as_is(errand, watched.rows)
+        watched = _watched(errand)
     except EngineFailure as error:
         violation = violation_of(error)
         if violation is None:
@@ -205,6 +204,22 @@ def _perform(errand: Errand) -> WriteResult:
         _came=watched.rows_seen(),
         _landed=landed,
     )
+
+
+def _watched(errand: Errand) -> Watched:
+    """Write a batch as it came, and have its warn rules counted if they can be."""
+    watched = watch(errand.session, errand.df, errand.asked, errand.known)
+    try:
+        deliver_as_is(errand, watched.rows)
+    except EngineFailure as error:
+        if not watched.rules or violation_of(error) is not None or not cannot_evaluate(error):
+            raise
+    else:
+        return watched
+    # Nothing was written, and a warning must not stop a job.
+    deliver_as_is(errand)
+    not_looked_at(errand.table, watched.rules.values())
+    return Watched(errand.df)
 
 
 def _check_kept(df: DataFrame, asked: Request) -> None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 from delta.exceptions import ConcurrentAppendException
 
+import deltacheck
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.session import verdict_session
 from deltacheck.errors import BusyTableError, ConstraintError, FailRuleError, GateError
@@ -203,6 +204,32 @@ def test_giving_up_leaves_nothing_half_done(
     assert bench.journal.runs[-1].state == "stopped"
     bench.upgrade(positive(orders))
     assert_clean(bench, orders, written + Counter({"(7, 7.0)": 2}))
+
+
+def test_giving_up_names_jobs_that_write_through_the_wrapper(
+    bench: Bench, orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps winning is a guarded job: it is named like any other writer.
+
+    Kind of bug: commits with a tag of deltacheck's counted as the run's own.
+    """
+    monkeypatch.setattr(enforce, "TRIES", 2)
+    batch = bench.session.sql("SELECT 7 AS id, 7.0D AS amount")
+
+    writing: list[str] = []
+
+    def always(number: int, when: str, what: str) -> None:
+        if (when, what) == BEFORE_DELETE and not writing:
+            writing.append(what)
+            deltacheck.write(batch, orders, job="nightly")
+            writing.clear()
+            conflict()
+
+    with (
+        moments(always),
+        pytest.raises(BusyTableError, match=r"2 WRITE by Apache-Spark.*, job nightly"),
+    ):
+        bench.upgrade(positive(orders))
 
 
 def test_late_violators_are_under_the_same_gate(bench: Bench, orders: str) -> None:

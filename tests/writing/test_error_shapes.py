@@ -181,6 +181,58 @@ def test_a_rule_that_crashes_is_never_quarantined(any_spark: SparkSession, datab
     assert not any_spark.catalog.tableExists(f"{table}_quarantine")
 
 
+@pytest.mark.parametrize(
+    ("number", "route", "left"),
+    [(7, "clean", [1, 2]), (-7, "rows", [1])],
+    ids=["clean", "beside a violation"],
+)
+def test_a_warn_rule_that_crashes_stops_no_job(
+    any_spark: SparkSession,
+    database: str,
+    caplog: pytest.LogCaptureFixture,
+    number: int,
+    route: str,
+    left: list[int],
+) -> None:
+    """It is not counted, and the log tells so.
+
+    Kind of bug: a rule that is only to warn kept a batch from being written.
+    """
+    table = make_table(any_spark, f"{database}.t", "id INT, n INT, code STRING", {"n_up": "n > 0"})
+    rows = any_spark.createDataFrame(
+        [(1, 1, "4"), (2, number, "none")], "id INT, n INT, code STRING"
+    )
+
+    result = deltacheck.write(
+        rows,
+        table,
+        route="rows",
+        rules={"code": {"check": "int(code) > 5", "on_violation": "warn"}},
+    )
+
+    assert (result.route, ids(any_spark, table)) == (route, left)
+    assert "code" not in result.broken
+    assert "the warn rules code were not looked at" in caplog.text
+
+
+def test_a_crash_is_not_blamed_on_warn_rules(
+    any_spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch itself cannot be computed: that is raised as it came."""
+    table = make_table(any_spark, f"{database}.t", "id INT, n INT", {})
+    rows = any_spark.createDataFrame([(1, "none")], "id INT, n STRING")
+
+    with pytest.raises(EngineFailure):
+        deltacheck.write(
+            rows.selectExpr("id", "int(n) AS n"),
+            table,
+            rules={"small": {"check": "id < 5", "on_violation": "warn"}},
+        )
+
+    assert ids(any_spark, table) == []
+    assert "not looked at" not in caplog.text
+
+
 def test_text_in_the_data_is_no_violation(any_spark: SparkSession, database: str) -> None:
     """Errors are told by condition and parameters, which no row can imitate."""
     text = "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint amount_positive (amount > 0)"

@@ -39,9 +39,14 @@ RULES = (
     "CASE WHEN a > 0 THEN b IS NOT NULL END",
     "d >= DATE'2026-01-01'",
     "b = 'it\\'s'",
-    "CAST(c AS INT) = a OR c IS NULL",
+    "try_cast(c AS INT) = a OR c IS NULL",
+    # What two rules, or one of them twice, evaluate behind a guard.
+    "a = 0 OR 10 DIV a < 3",
+    "a = 0 OR (10 DIV a > -3 AND 10 DIV a < 9)",
 )
 Rows = list[tuple[object, ...]]
+
+pytestmark = pytest.mark.usefixtures("compiled")
 
 rows = st.lists(
     st.tuples(
