@@ -261,13 +261,13 @@ def _row(bench: Bench, what: str, ours: str, theirs: str, warm_up: int = 0) -> l
 def fixed(bench: Bench) -> list[str]:
     """What a run costs beside its ALTERs, on a table without rows."""
     bench.session.sql("CREATE TABLE bench.empty (amount DOUBLE) USING delta")
-    for _ in range(6):
+    for _ in range(16):
         for label, work in (("empty bare", bare), ("empty upgrade", upgrade)):
             table = bench.clone("bench.empty")
             bench.time(label, work, bench, table, ["amount > 0"])
-    # The first round warms up.
-    ours = bench.median("empty upgrade", warm_up=1)
-    theirs = bench.median("empty bare", warm_up=1)
+    # Half of the rounds warm up: what is measured later is measured in a warm JVM as well.
+    ours = bench.median("empty upgrade", warm_up=8)
+    theirs = bench.median("empty bare", warm_up=8)
     bench.fixed = ours - theirs
     return ["fixed cost of a run, seconds", f"{ours:.1f}", f"{theirs:.1f}", f"{bench.fixed:.1f}"]
 

@@ -308,9 +308,10 @@ def _commit(row: Row) -> Commit:
     )
 
 
-def count_rows(session: SparkSession, table: TableName, version: int) -> int:
-    """How many rows the table had at a version; from metadata alone where Delta can."""
-    rows = session.sql(f"SELECT count(*) AS rows FROM {at_version(table, version)}").collect()
+def count_rows(session: SparkSession, table: TableName, version: int | None = None) -> int:
+    """How many rows the table has, or had at a version; from metadata alone where Delta can."""
+    source = table.sql if version is None else at_version(table, version)
+    rows = session.sql(f"SELECT count(*) AS rows FROM {source}").collect()
     return int(rows[0]["rows"])
 
 

@@ -214,6 +214,10 @@ class Lock:
         stop = threading.Event()
 
         def keep(session: SparkSession) -> None:
+            # Delta makes up the journal's state for each fenced write after another one. Done
+            # here, the run's end need not wait for it.
+            with suppress(*EngineFailure):
+                session.table(journal_name(self.environment).sql).inputFiles()
             while not stop.wait(self.lease.total_seconds() / 4):
                 try:
                     self.renew(session)

@@ -306,6 +306,10 @@ def _read_back(work: Work, tasks: Sequence[Task]) -> None:
     commits = history(work.session, work.name, limit=1 if since is None else None, since=since)
     work.version = commits[0].version if commits else since
     work.alone = bool(commits) and all(one.tag.get("run") == work.lock.run for one in commits)
+    if work.look.found is not None and work.look.taken and not work.alone:
+        # Rows of a trial are counted without holding on to the version of the look.
+        rows = count_rows(work.session, work.name, work.look.found.version)
+        work.look = replace(work.look, found=replace(work.look.found, rows=rows))
     for task in tasks:
         assert task.rule is not None
         if alterations(table, task):

@@ -52,6 +52,7 @@ TRIED = 1
 """How often a constraint was tried before the rows that break it are moved."""
 
 BEFORE_COPY = ("before", "orders_quarantine")
+LOCKED = ("after", "journal 1/0")
 AFTER_DELETE, AFTER_COPY = ("after", "orders"), ("after", "orders_quarantine")
 
 
@@ -334,12 +335,16 @@ def test_the_journal_tells_a_table_by_its_id_before_a_late_violator_is_moved(ben
     assert bench.held(orders) == Counter({"(9, -9.0)": 1})
 
 
-def test_rows_that_came_in_the_course_of_a_run_are_among_those_after_it(bench: Bench) -> None:
+@pytest.mark.parametrize("moment", [LOCKED, BEFORE_ADD])
+def test_rows_that_came_in_the_course_of_a_run_are_among_those_after_it(
+    bench: Bench, moment: tuple[str, str]
+) -> None:
     """Another writer's good row: nothing was moved, and the table has grown."""
     orders = bench.table("orders", COLUMNS, "VALUES (1, 5.0)")
     late = f"INSERT INTO {orders} VALUES (9, 9.0)"
-    with moments(once(BEFORE_ADD, lambda: bench.session.sql(late))):
+    with moments(once(moment, lambda: bench.session.sql(late))) as recorded:
         outcome = bench.upgrade(positive(orders)).tables[0]
+    assert moment in recorded.seen
     assert (outcome.before, outcome.moved, outcome.after) == (1, 0, 2)
 
 
