@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import deltacheck
+import deltacheck.delta.session as session_module
 from deltacheck.config import Environment
 from deltacheck.delta.cache import VARIABLE as CACHE_VARIABLE
 from deltacheck.delta.cache import cache_folder
@@ -138,15 +139,18 @@ def session(request: pytest.FixtureRequest) -> SparkSession:
 
 
 @pytest.fixture
-def compiled(session: SparkSession) -> Iterator[None]:
+def compiled(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Rules are evaluated by compiled code, as they are by Spark's default.
 
-    It computes what occurs twice before anything else, which interpreted code never does.
+    In the test's session and in those that deltacheck opens beside it. Compiled code computes
+    what occurs twice before anything else, which interpreted code never does.
     """
     by_default = {
         "spark.sql.codegen.wholeStage": "true",
         "spark.sql.codegen.factoryMode": "FALLBACK",
     }
+    ours = {**session_module.VERDICT_SETTINGS, **by_default}
+    monkeypatch.setattr(session_module, "VERDICT_SETTINGS", ours)
     with settings(session, by_default):
         yield
 

@@ -52,6 +52,13 @@ _VIOLATION_CLASSES = {"DeltaInvariantViolationException", "InvariantViolationExc
 """How versions of Delta whose errors have no condition call it."""
 _DATA_EXCEPTION = "22"
 """The class of SQL states of what goes wrong in evaluating a row."""
+_UNEVALUATED = {
+    "DUPLICATED_MAP_KEY",
+    "COLLECTION_SIZE_LIMIT_EXCEEDED",
+    "INCONSISTENT_BEHAVIOR_CROSS_VERSION",
+}
+"""What an expression also fails with on a row, in other states (`error-conditions.json`)."""
+
 _TASK_FAILED = "TASK_WRITE_FAILED"
 _DEPTH = 20
 """How many nested causes of a Java exception are looked at."""
@@ -183,8 +190,9 @@ def cannot_evaluate(error: BaseException) -> bool:
 
     Over Connect nothing is told of the cause for which the task of a write failed.
     """
-    if any((one.state or "").startswith(_DATA_EXCEPTION) for one in _causes(error)):
-        return True
+    for one in _causes(error):
+        if (one.state or "").startswith(_DATA_EXCEPTION) or one.family in _UNEVALUATED:
+            return True
     return not isinstance(error, Py4JJavaError) and failure_of(error).family == _TASK_FAILED
 
 

@@ -30,7 +30,6 @@ from deltacheck.delta.log import log_file, quiet_query_loggers
 from deltacheck.errors import ConfigError, EngineError
 
 __all__ = [
-    "EVALUATED_AS_GUARDED",
     "VERDICT_SETTINGS",
     "apart",
     "aside",
@@ -46,8 +45,8 @@ __all__ = [
     "verdict_settings",
 ]
 
-EVALUATED_AS_GUARDED = "spark.sql.subexpressionElimination.skipForShortcutExpr"
-"""Whether what stands behind a guard is evaluated only where the guard lets it."""
+REPEATED_FIRST = "spark.sql.subexpressionElimination.enabled"
+"""Whether what occurs twice is computed once and first, even behind a guard."""
 
 VERDICT_SETTINGS: Mapping[str, str] = {
     # What an expression means.
@@ -63,9 +62,10 @@ VERDICT_SETTINGS: Mapping[str, str] = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.storeAssignmentPolicy": "ANSI",
-    # What occurs twice is else computed first, even behind a guard that keeps it from failing:
-    # `a = 0 OR 10 DIV a > 1` would end in a division by zero in Delta's own scan.
-    EVALUATED_AS_GUARDED: "true",
+    # A guard keeps what stands behind it from failing: `a = 0 OR 10 DIV a > 1` would end in a
+    # division by zero in Delta's own scan. `...skipForShortcutExpr`, meant for this, overlooks
+    # the guard in `(a = 0 OR 10 DIV a > 1) AND b > 0`.
+    REPEATED_FIRST: "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.variable.substitute": "false",
     # Which rows a scan sees: one that skips files would count, copy and delete too little.

@@ -64,7 +64,7 @@ def as_written(sql: str, otherwise: str, always: str = UNTOLD) -> str:
     guard that keeps it from failing: `a = 0 OR 10 DIV a > 1` beside another rule with `10 DIV a`
     would end in a division by zero, where Delta, which checks rules one by one, takes the row.
     Spark spares what stands behind a condition (`EquivalentExpressions`). Where the session is
-    ours, ``EVALUATED_AS_GUARDED`` does the same; a job's session is shared with other threads.
+    ours, ``REPEATED_FIRST`` is off instead; a job's session is shared with other threads.
 
     Args:
         otherwise: What the value is where it is NULL.

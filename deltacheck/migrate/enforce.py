@@ -23,7 +23,7 @@ from deltacheck.delta.failures import (
     is_generated_value,
     needs_another_look,
 )
-from deltacheck.delta.session import EVALUATED_AS_GUARDED
+from deltacheck.delta.session import REPEATED_FIRST
 from deltacheck.delta.table import (
     Commit,
     Definition,
@@ -291,7 +291,7 @@ def alter(session: SparkSession, lock: Lock, table: Definition, task: Task) -> f
     started = time.monotonic()
     # Delta names a rule twice in its scan (NOT rule OR rule IS NULL).
     pattern = task.want is not None and parse_rule(task.want.expression).is_pattern
-    conf = {EVALUATED_AS_GUARDED: "false"} if pattern else {}
+    conf = {REPEATED_FIRST: "true"} if pattern else {}
     for statement in alterations(table, task):
         lock.ensure()
         tag = Tag(run=lock.run, revision=task.revision, step=task.rule)
@@ -307,9 +307,11 @@ def _read_back(work: Work, tasks: Sequence[Task]) -> None:
     work.version = commits[0].version if commits else since
     work.alone = bool(commits) and all(one.tag.get("run") == work.lock.run for one in commits)
     if work.look.found is not None and work.look.taken and not work.alone:
-        # Rows of a trial are counted without holding on to the version of the look.
-        rows = count_rows(work.session, work.name, work.look.found.version)
-        work.look = replace(work.look, found=replace(work.look.found, rows=rows))
+        # Rows of a trial are counted without holding on to the version of the look. Delta may
+        # have cleaned up its log meanwhile; then that count is as good as can be had.
+        with suppress(*EngineFailure):
+            rows = count_rows(work.session, work.name, work.look.found.version)
+            work.look = replace(work.look, found=replace(work.look.found, rows=rows))
     for task in tasks:
         assert task.rule is not None
         if alterations(table, task):

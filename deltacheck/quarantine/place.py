@@ -255,9 +255,14 @@ def labelled(
     Args:
         rows: Rows with the source's columns.
         violators: Rule name to the predicate of its violators, over the source's columns; or
-            the column of ``rows`` that holds the names of the rules that the row broke.
+            the column of ``rows`` that holds the names of the rules that the row broke, NULL
+            where it broke none.
     """
-    broken = quote(violators) if isinstance(violators, str) else broken_rules(violators)
+    broken = (
+        f"coalesce({quote(violators)}, {NO_RULES})"
+        if isinstance(violators, str)
+        else broken_rules(violators)
+    )
     values: Sequence[tuple[str, str]] = (
         (own.RULES, broken),
         (own.RULE, _text(labels.rule)),

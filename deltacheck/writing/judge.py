@@ -8,15 +8,16 @@ does. Knows nothing of what becomes of the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from deltacheck.delta.failures import LENGTH_RULE
 from deltacheck.delta.table import Definition, read_definition
 from deltacheck.delta.violators import as_written
 from deltacheck.errors import ExpressionError, UsageError
-from deltacheck.names import quote
+from deltacheck.names import literal, quote
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.place import NO_RULES, broken_rules
 from deltacheck.quarantine.today import (
@@ -30,6 +31,12 @@ from deltacheck.rules.model import Action, Gate, Rule
 from deltacheck.writing.request import Request, Rules, request
 from deltacheck.writing.seen import AS_IT_CAME, BATCH, Seen, seen_by, view
 from deltacheck.writing.survey import Survey, survey
+
+NO_NAMES = "CAST(NULL AS array<string>)"
+"""SQL for what a good row has for the names of the rules that it breaks."""
+
+IS_BROKEN = f"({quote(own.RULES)} IS NOT NULL)"
+"""SQL that is true for the judged rows that break a rule, a warn rule too, else false."""
 
 OUTSIDE = "_deltacheck_outside"
 """Whether a row is not among those that the batch replaces."""
@@ -116,20 +123,26 @@ def _enforced(rule: Rule | None, name: str, text: str, column: tuple[str, ...] |
 
 
 def broken_names(rules: Iterable[BatchRule]) -> str:
-    """SQL for the array of the names of the rules that a row breaks; empty for a good row."""
+    """SQL for the array of the names of the rules that a row breaks; NULL for a good row."""
     listed = list(rules)
     if not listed:
-        return NO_RULES
+        return NO_NAMES
     names = broken_rules({rule.name: rule.broken for rule in listed})
     any_broken = " OR ".join(rule.broken for rule in listed)
-    # Most rows are good: for them no array is built and searched.
-    return as_written(f"CASE WHEN {any_broken} THEN {names} END", NO_RULES)
+    # Most rows are good: for them no array is built, pinned and searched.
+    return as_written(f"CASE WHEN {any_broken} THEN {names} END", NO_NAMES)
+
+
+def breaks(name: str) -> str:
+    """SQL that is true for the judged rows that break a rule, else false."""
+    # The guard keeps good rows, most of them, from being searched for each rule.
+    return f"({IS_BROKEN} AND array_contains({quote(own.RULES)}, {literal(name)}))"
 
 
 def judged(
     df: DataFrame, seen: Seen, rules: Iterable[BatchRule], replaces: str | None = None
 ) -> DataFrame:
-    """The rows of a batch as they came, with the names of the rules that each breaks.
+    """The rows of a batch as they came, with the names of the rules that each breaks, or NULL.
 
     Args:
         replaces: The predicate of the rows that the batch replaces: each row is told
@@ -174,12 +187,19 @@ class Ground:
     Attributes:
         table: The table; None: there is none yet.
         unjudged: Rules on columns whose values are not known before the write.
+        left_out: Warn rules, one of which cannot be evaluated on some row.
     """
 
     table: Definition | None
     seen: Seen
     rules: tuple[BatchRule, ...]
     unjudged: tuple[BatchRule, ...] = ()
+    left_out: tuple[BatchRule, ...] = ()
+
+    def without(self, warned: tuple[BatchRule, ...]) -> Ground:
+        """The same without some warn rules, which stop no job where they cannot be evaluated."""
+        rules = tuple(rule for rule in self.rules if rule not in warned)
+        return replace(self, rules=rules, left_out=warned)
 
     @property
     def lacking(self) -> tuple[BatchRule, ...]:
@@ -271,15 +291,18 @@ def judge(df: DataFrame, table: str, *, rules: Rules | None = None) -> DataFrame
             table=str(asked.table),
         )
     base = ground(session, df, asked, survey(session, asked))
-    return judged(df, base.seen, base.rules)
+    rows = judged(df, base.seen, base.rules)
+    return rows.withColumn(own.RULES, expr(f"coalesce({quote(own.RULES)}, {NO_RULES})"))
 
 
 __all__ = [
+    "IS_BROKEN",
     "OUTSIDE",
     "BatchRule",
     "Counts",
     "Ground",
     "batch_rules",
+    "breaks",
     "broken_names",
     "check_given",
     "ground",

@@ -28,6 +28,7 @@ from deltacheck.errors import (
     UsageError,
 )
 from deltacheck.names import TableName, quote
+from deltacheck.quality.scan import ALWAYS
 from deltacheck.quarantine import layout as own
 from deltacheck.quarantine.move import fence_off
 from deltacheck.quarantine.place import Labels, Place, check_place, labelled, prepare
@@ -162,15 +163,14 @@ def _verdict(errand: Errand, base: Ground, refusal: Refusal | None) -> Verdict:
     def reached(ground: Ground) -> Verdict:
         return reach_verdict(errand.df, ground, errand.asked, errand.known, refusal)
 
-    warned = [r for r in base.rules if r.action is Action.WARN and r.gate is None]
+    warned = tuple(r for r in base.rules if r.action is Action.WARN and r.gate is None)
     try:
         return reached(base)
     except EngineFailure as error:
         if not warned or violation_of(error) is not None or not cannot_evaluate(error):
             raise
-    verdict = reached(replace(base, rules=tuple(r for r in base.rules if r not in warned)))
     not_looked_at(errand.table, [rule.name for rule in warned])
-    return verdict
+    return reached(base.without(warned))
 
 
 def _check_unjudged(base: Ground, asked: Request) -> None:
@@ -253,7 +253,7 @@ def check_names(df: DataFrame, asked: Request) -> None:
     Raises:
         QuarantineError: A column has a name that is taken.
     """
-    ours = {name.lower() for name in (*own.OWN.names, BATCH, OUTSIDE)}
+    ours = {name.lower() for name in (*own.OWN.names, BATCH, OUTSIDE, ALWAYS)}
     for name in df.columns:
         if name.lower() in ours:
             raise QuarantineError(

@@ -14,11 +14,13 @@ from pyspark.sql import DataFrame
 from deltacheck.delta.failures import EngineFailure
 from deltacheck.delta.table import read_definition
 from deltacheck.rules.checks import BrokenShare
+from deltacheck.rules.model import Action
 from deltacheck.writing.judge import BatchRule, Ground, batch_rules
 from deltacheck.writing.request import Request
 from deltacheck.writing.seen import AS_IT_CAME
 from deltacheck.writing.survey import Survey
 from deltacheck.writing.verdict import Refusal, Verdict, judge_checked, judge_source, named_rule
+from deltacheck.writing.watch import not_looked_at
 from deltacheck.writing.whole import Whole
 
 _INVARIANT = "EXPRESSION("
@@ -36,14 +38,14 @@ def verdict_of_refusal(df: DataFrame, asked: Request, known: Survey, refusal: Re
     if not _is_ours(refusal, base) or not (replaces is None or _resolves(df, replaces)):
         raise refusal.error
     return _as_far_as_can_be(
-        base, lambda ground: judge_source(df, ground, asked, known, refusal), refusal.error
+        base, asked, lambda ground: judge_source(df, ground, asked, known, refusal), refusal.error
     )
 
 
 def verdict_of_checks(df: DataFrame, asked: Request, known: Survey, whole: Whole) -> Verdict:
     """Judge the source rows of a write that a check sends to quarantine before it is tried."""
     base = _ground(df, asked, known)
-    return _as_far_as_can_be(base, lambda ground: judge_checked(df, ground, whole))
+    return _as_far_as_can_be(base, asked, lambda ground: judge_checked(df, ground, whole))
 
 
 def _ground(df: DataFrame, asked: Request, known: Survey) -> Ground:
@@ -70,9 +72,12 @@ def expressions(df: DataFrame, asked: Request, known: Survey) -> dict[str, str |
 
 
 def _as_far_as_can_be(
-    base: Ground, judge: Callable[[Ground], Verdict], final: BaseException | None = None
+    base: Ground,
+    asked: Request,
+    judge: Callable[[Ground], Verdict],
+    final: BaseException | None = None,
 ) -> Verdict:
-    """Judge source rows, or leave all rules unjudged where one cannot be evaluated.
+    """Judge source rows; where a rule cannot be evaluated, without warn rules, then without any.
 
     A column of the source may hold what a rule cannot read; the action makes something else of it.
 
@@ -84,6 +89,9 @@ def _as_far_as_can_be(
     except EngineFailure as error:
         if error is final or not base.rules:
             raise
+    if warned := tuple(rule for rule in base.rules if rule.action is Action.WARN):
+        not_looked_at(asked.table, [rule.name for rule in warned])
+        return _as_far_as_can_be(base.without(warned), asked, judge, final)
     return judge(replace(base, rules=(), unjudged=(*base.rules, *base.unjudged)))
 
 

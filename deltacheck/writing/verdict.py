@@ -20,7 +20,7 @@ from deltacheck.names import literal, quote
 from deltacheck.quality.batch import BatchResult
 from deltacheck.quarantine import layout as own
 from deltacheck.rules.model import Action, Gate
-from deltacheck.writing.judge import OUTSIDE, BatchRule, Counts, Ground, judged
+from deltacheck.writing.judge import IS_BROKEN, OUTSIDE, BatchRule, Counts, Ground, breaks, judged
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
 from deltacheck.writing.whole import Whole, check_whole
@@ -43,7 +43,8 @@ class Verdict:
     """A judged batch.
 
     Attributes:
-        rows: The pinned batch as it came, with the names of the rules that each row broke.
+        rows: The pinned batch as it came, with the names of the rules that each row broke; NULL
+            where it broke none.
         fate: ``clean``: no row is bad, or Delta is to refuse them in its own words; ``batch``:
             all rows go to quarantine; ``rows``: each goes where it belongs.
         rule: The rule that Delta named, as declared, or the check for which the batch is
@@ -165,9 +166,7 @@ def count(pinned: DataFrame, rules: Iterable[BatchRule], *, outside: bool) -> Co
     for action in (Action.FAIL, Action.QUARANTINE, Action.DROP):
         wanted.append(f"count_if({_has(listed, action)})")
     wanted.append(f"count_if({quote(OUTSIDE)})" if outside else "0L")
-    # The guard keeps good rows, most of them, from being searched for each rule.
-    bad, names = f"size({quote(own.RULES)}) > 0", quote(own.RULES)
-    wanted += [f"count_if({bad} AND array_contains({names}, {literal(r.name)}))" for r in listed]
+    wanted += [f"count_if({breaks(rule.name)})" for rule in listed]
     found = [int(value) for value in pinned.selectExpr(*wanted).collect()[0]]
     broken = {rule.name: rows for rule, rows in zip(listed, found[5:], strict=True) if rows}
     rows, fail, quarantine, drop, beyond = found[:5]
@@ -214,8 +213,7 @@ def _stop(
     for limited in base.rules:
         broken = (counts.broken or {}).get(limited.name, 0)
         if limited.gate is not None and not limited.gate.allows(broken, counts.rows):
-            contains = f"array_contains({quote(own.RULES)}, {literal(limited.name)})"
-            by, rows = {limited.name: broken}, _offending(pinned, contains)
+            by, rows = {limited.name: broken}, _offending(pinned, breaks(limited.name))
             raise _gate(asked, limited.gate, limited.name, by, broken, counts, rows)
     if known.gate is not None and not known.gate.allows(counts.bad, counts.rows):
         where = f"NOT ({_is_good(base.rules)})"
@@ -310,8 +308,7 @@ def _names(rules: Iterable[BatchRule], *actions: Action) -> str:
     listed = [literal(rule.name) for rule in rules if rule.action in actions]
     if not listed:
         return "false"
-    names = quote(own.RULES)
-    return f"(size({names}) > 0 AND arrays_overlap({names}, array({', '.join(listed)})))"
+    return f"({IS_BROKEN} AND arrays_overlap({quote(own.RULES)}, array({', '.join(listed)})))"
 
 
 def _has(rules: Iterable[BatchRule], action: Action) -> str:

@@ -87,9 +87,9 @@ def watch(session: SparkSession, df: DataFrame, asked: Request, known: Survey) -
 
 
 def not_looked_at(table: TableName, rules: Iterable[str]) -> None:
-    """Tell that warn rules were left out, since Spark failed to evaluate them."""
+    """Tell that warn rules were left out, since Spark failed while it evaluated them."""
     log.warning(
-        "%s: the warn rules %s were not looked at: Spark cannot evaluate all of them on each row",
+        "%s: the warn rules %s were not looked at: Spark failed while it evaluated them",
         table,
         ", ".join(rules),
     )

@@ -10,13 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from deltacheck.delta.table import partition_columns
 from deltacheck.errors import CheckError, UsageError
-from deltacheck.names import literal, quote
+from deltacheck.names import quote
 from deltacheck.quality.batch import BatchResult, check_batch
 from deltacheck.quality.results import Outcome
-from deltacheck.quarantine import layout as own
 from deltacheck.rules.checks import BatchTest, BrokenShare, OnFailure, Reconcile, Unique
 from deltacheck.writing.deliver import is_dynamic
-from deltacheck.writing.judge import Counts, Ground
+from deltacheck.writing.judge import Counts, Ground, breaks
 from deltacheck.writing.request import Request
 from deltacheck.writing.survey import Survey
 
@@ -88,7 +87,8 @@ def check_whole(
     if not known.checks:
         return Whole()
     rest = _rest(pinned.sparkSession, asked, known)
-    return _judged(pinned, counts, _rules(base, known), asked, known, rest=rest)
+    failed = _failed(base, known)
+    return _judged(pinned, counts, _rules(base, known), asked, known, rest=rest, failed=failed)
 
 
 def check_source(
@@ -127,6 +127,7 @@ def _judged(
     *,
     rest: Callable[[str], str] | None,
     untold: Mapping[str, str] | None = None,
+    failed: Mapping[str, str] | None = None,
 ) -> Whole:
     """Run the checks of a pinned batch; one that cannot be judged is told of, and stops nothing.
 
@@ -134,33 +135,47 @@ def _judged(
         rules: Key to expression over the batch, of the table's rules; None: it has none.
         rest: From SQL of the batch to SQL of the rows that the table is to have besides.
         untold: Check that cannot be judged to why.
+        failed: Check that fails, whatever its rows say, to why.
     """
     judged = {key: sql for key, sql in rules.items() if sql is not None}
     why = {**_unjudged(known, rules.keys() - judged.keys()), **(untold or {})}
     for name, reason in why.items():
         log.warning("%s: the check %s was not judged, %s", asked.table, name, reason)
+    told = {name: Outcome("unjudged", reason, 0) for name, reason in why.items()}
+    told |= {name: Outcome("failed", why, counts.rows) for name, why in (failed or {}).items()}
     results = check_batch(
         pinned,
         asked.table,
-        [check for check in known.checks if check.name not in why],
+        [check for check in known.checks if check.name not in told],
         judged,
         asked.figures,
         rest=rest,
     )
     results += tuple(
-        BatchResult(check, Outcome("unjudged", why[check.name], 0))
-        for check in known.checks
-        if check.name in why
+        BatchResult(check, told[check.name]) for check in known.checks if check.name in told
     )
-    failed = [one for one in results if one.outcome.state == "failed"]
-    stopping = [one for one in failed if one.check.on_failure is OnFailure.FAIL]
-    quarantining = [one for one in failed if one.check.on_failure is OnFailure.QUARANTINE]
+    faulty = [one for one in results if one.outcome.state == "failed"]
+    stopping = [one for one in faulty if one.check.on_failure is OnFailure.FAIL]
+    quarantining = [one for one in faulty if one.check.on_failure is OnFailure.QUARANTINE]
     if not stopping and quarantining and not counts.rows:
         # There is nothing that could be quarantined, and a green job would hide that.
         stopping = quarantining
     if stopping:
         raise _stop(stopping, results, counts, asked)
     return Whole(results, quarantining[0].check.name if quarantining else None)
+
+
+def _failed(base: Ground, known: Survey) -> dict[str, str]:
+    """Check of broken rules to why it fails: nobody can tell how many rows break them."""
+    left_out = {rule.name.lower(): rule.name for rule in base.left_out}
+    why = f"Spark failed to evaluate {', '.join(left_out.values())} on each row"
+    return {
+        check.name: why
+        for check in known.checks
+        if isinstance(check.test, BrokenShare)
+        and left_out
+        and (check.test.rule is None or check.test.rule.lower() in left_out)
+    }
 
 
 def _unjudged(known: Survey, unknown: Set[str]) -> dict[str, str]:
@@ -186,13 +201,9 @@ def _rules(base: Ground, known: Survey) -> dict[str, str | None]:
     Each row says already which it breaks, as the table would hold it; but for those that are
     declared and wait for their migration.
     """
-    names = quote(own.RULES)
     rules: dict[str, str | None] = {key: rule.expression for key, rule in known.declared.items()}
     rules |= {rule.name.lower(): None for rule in base.unjudged}
-    return rules | {
-        rule.name.lower(): f"NOT array_contains({names}, {literal(rule.name)})"
-        for rule in base.rules
-    }
+    return rules | {rule.name.lower(): f"NOT {breaks(rule.name)}" for rule in base.rules}
 
 
 def _rest(session: SparkSession, asked: Request, known: Survey) -> Callable[[str], str] | None:

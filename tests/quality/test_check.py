@@ -18,6 +18,7 @@ from deltacheck.names import TableName
 from deltacheck.quality.events import events_of
 from deltacheck.quality.scan import MOST_GROUPS
 from deltacheck.rules.selection import Selection
+from tests.harness import guarded
 from tests.harness.marks import connect_is_slow
 from tests.quality.yard import Yard
 
@@ -279,6 +280,27 @@ def test_rules_that_delta_does_not_enforce_are_counted_beside_the_checks(yard: Y
         "amount_small": ("rule", "failed", 2, "warn"),
         "gate of amount_small": ("check", "failed", 2, "fail"),
     }
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("kind", guarded.RULES)
+def test_what_stands_behind_a_guard_is_evaluated_only_where_the_guard_lets_it(
+    yard: Yard, kind: str
+) -> None:
+    """Compiled code computes first what occurs twice, and the table's gate joins all rules.
+
+    Kind of bug: the gate could not be judged for a division by zero.
+    """
+    yard.table(guarded.COLUMNS, *map(str, guarded.ROWS))
+    rules = guarded.RULES[kind]
+    yard.declare(
+        rules=", ".join(f'{name}: {{check: "{text}"}}' for name, text in rules.items()),
+        head="gate: 50%",
+    )
+    found = yard.run()
+    bad = sum(not guarded.good(kind, row) for row in guarded.ROWS)
+    assert [(one.failed, one.gated) for one in found.gates] == [(bad, bad > 3)]
+    assert {one.rule: one.failed for one in found.rules}["large"] == bad
 
 
 def test_violators_of_rules_not_enforced_stop_nothing_without_a_gate(yard: Yard) -> None:

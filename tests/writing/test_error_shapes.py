@@ -215,6 +215,41 @@ def test_a_warn_rule_that_crashes_stops_no_job(
     assert "the warn rules code were not looked at" in caplog.text
 
 
+def test_a_warn_rule_fails_on_more_than_data_exceptions(
+    any_spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark gives a map with a key twice a state of its own."""
+    table = make_table(any_spark, f"{database}.t", "id INT, tags STRING", {"id_up": "id > 0"})
+    rows = any_spark.createDataFrame([(1, "k:1"), (2, "k:1,k:2"), (-3, "")], "id INT, tags STRING")
+    warned = {"has_k": {"check": "str_to_map(tags)['k'] IS NOT NULL", "on_violation": "warn"}}
+
+    deltacheck.write(rows.where("id > 0"), table, rules=warned)
+    deltacheck.write(rows.where("id != 1"), table, route="rows", rules=warned)
+
+    assert ids(any_spark, table) == [1, 2, 2]
+    assert caplog.text.count("the warn rules has_k were not looked at") == 2
+
+
+@pytest.mark.parametrize("rule", [None, "code"])
+def test_a_check_of_broken_rules_fails_where_nobody_can_tell(
+    spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture, rule: str | None
+) -> None:
+    """The batch is not held against a check by rows that were never judged."""
+    table = make_table(spark, f"{database}.t", "id INT, code STRING", {"id_up": "id > 0"})
+    rows = spark.createDataFrame([(1, "9"), (2, "none")], "id INT, code STRING")
+    share = {"max": "50%"} | ({} if rule is None else {"rule": rule})
+    checks = {"few": {"broken_share": share, "on_failure": "warn"}}
+    warned = {"code": {"check": "int(code) > 5", "on_violation": "warn"}}
+
+    result = deltacheck.write(rows, table, rules=warned, checks=checks)
+
+    assert result.checks == {"few": "Spark failed to evaluate code on each row"}
+    assert ids(spark, table) == [1, 2]
+    assert "the warn rules code were not looked at" in caplog.text
+    only = {"few": {"broken_share": {"max": "50%", "rule": "id_up"}}}
+    assert deltacheck.write(rows, table, rules=warned, checks=only).checks == {}
+
+
 def test_a_crash_is_not_blamed_on_warn_rules(
     any_spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:

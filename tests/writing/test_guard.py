@@ -656,3 +656,23 @@ class TestChecks:
 def untried(_: DataFrame) -> None:
     """An action that must not be done."""
     pytest.fail("it was tried")
+
+
+def test_a_warn_rule_that_cannot_be_evaluated_leaves_the_others_to_judge(
+    spark: SparkSession, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kind of bug: for a rule that only warns nobody judged the rows, and all were quarantined."""
+    table = make_table(spark, f"{database}.t", "id INT, code STRING", {"id_up": "id > 0"})
+    rows = spark.createDataFrame([(1, "none"), (-2, "4"), (3, "7")], "id INT, code STRING")
+
+    result = deltacheck.guard(
+        rows,
+        table,
+        inserting(table),
+        route="rows",
+        rules={"code": {"check": "int(code) > 5", "on_violation": "warn"}},
+    )
+
+    assert (result.route, result.broken, result.quarantined) == ("rows", {"id_up": 1}, 1)
+    assert ids(spark, table) == [1, 3]
+    assert "the warn rules code were not looked at" in caplog.text
