@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession, functions
 from deltacheck.config import Environment
 from deltacheck.delta.log import QUERY_LOGGERS
 from deltacheck.delta.session import (
+    REPEATED_FIRST,
     VERDICT_SETTINGS,
     is_connect,
     log_file,
@@ -182,7 +183,7 @@ class TestVerdictSettings:
         other = {key for key, value in VERDICT_SETTINGS.items() if fresh.conf.get(key) != value}
         assert other - {ZONE} == {
             "spark.sql.variable.substitute",
-            "spark.sql.subexpressionElimination.skipForShortcutExpr",
+            REPEATED_FIRST,
         }
 
 

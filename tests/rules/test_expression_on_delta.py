@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,6 +13,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from deltacheck.delta.log import quiet_query_loggers
+from deltacheck.delta.session import REPEATED_FIRST
 from deltacheck.delta.session import settings as session_settings
 from deltacheck.rules.expression import Expression, parse_rule, same_rule, violator_predicate
 from deltacheck.rules.functions import REFUSED
@@ -23,22 +24,17 @@ from tests.rules.random_rules import SCHEMA, Bool, rows, rules
 GROUPS = [tricky.RULES[start::3] for start in range(3)]
 """The tricky rules in three groups: one ALTER for each costs minutes."""
 
-_SHORT_CUT = {"spark.sql.subexpressionElimination.skipForShortcutExpr": "true"}
-"""Without it Spark evaluates first what occurs twice, in ADD CONSTRAINT's own count too, even
-behind a guard."""
+_AS_GUARDED = {REPEATED_FIRST: "false"}
+"""Else Spark evaluates first what occurs twice, in ADD CONSTRAINT's own count too, even behind a
+guard."""
 
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
     """PySpark logs each failing statement with its rows; here they fail on purpose."""
-    loggers = [
-        logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-    ]
-    for logger in loggers:
-        logger.disabled = True
-    yield
-    for logger in loggers:
-        logger.disabled = False
+    # A logger that `logging` itself had made first would not take what PySpark tells it.
+    with quiet_query_loggers():
+        yield
 
 
 def table_of(spark: SparkSession, name: str, schema: str, values: list[tuple[Any, ...]]) -> str:
@@ -320,6 +316,13 @@ _GUARDED = {
     "a != 0 AND 10 DIV a > 1": [True, False, True, True],
     "a = 0 OR 10 DIV a > 1": [False, False, True, True],
     "a = 0 OR (10 DIV a > 1 AND 10 DIV a < 100)": [False, False, True, True],
+    "(a = 0 OR 10 DIV a > 1) AND (a = 0 OR 10 DIV a < 100) AND id > 0": [False, False, True, True],
+    "CASE WHEN a = 0 THEN true WHEN 10 DIV a > 100 THEN false ELSE 10 DIV a > 1 END AND id > 0": [
+        False,
+        False,
+        True,
+        True,
+    ],
     "id = 1 OR s::int > 1": [False, False, False, True],
 }
 
@@ -335,7 +338,7 @@ def test_what_a_guard_guards_is_guarded_in_the_violator_predicate_too(
     """A division that the rules never reach is not reached by the search for violators."""
     table = _guarded_rows(spark, database)
     understood = {text: parse_rule(text) for text in _GUARDED}
-    with session_settings(spark, _SHORT_CUT):
+    with session_settings(spark, _AS_GUARDED):
         found = results(spark.table(table), [violator_predicate(understood[r]) for r in _GUARDED])
         assert found == list(_GUARDED.values())
         for rule in understood.values():
@@ -350,5 +353,5 @@ def test_delta_agrees_about_rules_with_guards(
 ) -> None:
     """ADD CONSTRAINT counts them, writes are refused by them, and neither ends in an error."""
     table = _guarded_rows(spark, database)
-    with session_settings(spark, _SHORT_CUT):
+    with session_settings(spark, _AS_GUARDED):
         agrees(spark, table, parse_rule(text), _GUARDED[text], each=True)
