@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import itertools
+import re
 import secrets
 import socket
 import threading
@@ -59,6 +60,9 @@ _FRESH = 10.0
 
 _TRIES = 10
 """How often an entry is appended where something else was committed to the journal."""
+
+_PLACE = re.compile(r"(?P<token>\d+)/(?P<seq>\d+)")
+"""An entry's place, as the tag of its commit tells it."""
 
 _COMMITS = 20
 """How many of the journal's last commits are looked at; no holder makes as many in between."""
@@ -400,8 +404,8 @@ def _places(
     """
     places = {}
     for entry in history(session, journal_name(environment), limit=_COMMITS):
-        run, step = entry.tag.get("run"), entry.tag.get("step")
-        if isinstance(run, str) and isinstance(step, str):
-            token, seq = step.split("/")
-            places[run, step] = (int(token), int(seq))
+        run, step = entry.tag.get("run"), str(entry.tag.get("step"))
+        # What only keeps the journal small is committed by runs of `check` too, and has no place.
+        if isinstance(run, str) and (place := _PLACE.fullmatch(step)) is not None:
+            places[run, step] = (int(place["token"]), int(place["seq"]))
     return places

@@ -156,7 +156,12 @@ def undone_releases(
         return frozenset()
     if not any(entry.operation == "RESTORE" for entry in commits):
         return frozenset()
-    landed = {entry.tag["attempt"]: entry for entry in commits if entry.tag.get("step") == "append"}
+    # An upgrade's step is a rule's name, which may be this very word.
+    landed = {
+        entry.tag["attempt"]: entry
+        for entry in commits
+        if entry.tag.get("step") == "append" and "attempt" in entry.tag
+    }
     return frozenset(
         name
         for name in releases

@@ -145,3 +145,27 @@ def test_a_gate_that_does_not_hold_is_printed_with_its_figures(
     refused = command("check", "--keys", "not a table")
     assert refused.code == 1
     assert "`not a table` cannot be made for failing keys: Spark says INVALID" in refused.words
+
+
+def test_a_check_that_keeps_log_and_journal_small_stops_no_later_upgrade(
+    session: SparkSession, shop: Shop
+) -> None:
+    """A bug of words that others write: such a check's commit to the journal has no place in the
+    order of runs, and the next upgrade took it for one, died of it and left the lock behind."""
+    shop.fill(session)
+    shop.declare("amount_small: amount < 90")
+    assert command("revision", "--autogenerate", "-m", "one").code == 0
+    assert command("upgrade").code == 0
+    assert command("check", "--keep", "30d").code == 0
+    journal = f"{shop.database}_deltacheck.journal"
+    assert session.sql(f"DESCRIBE HISTORY {journal}").first()["operation"] == "OPTIMIZE"
+
+    shop.declare("amount_small: amount < 90", "id_there: id")
+    assert command("revision", "--autogenerate", "-m", "two").code == 0
+
+    assert command("upgrade").code == 0
+    rules = command("status", "--json").json["rules"]
+    assert {one["rule"]: one["state"] for one in rules} == {
+        "amount_small": "enforced",
+        "id_there": "enforced",
+    }
