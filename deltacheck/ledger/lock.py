@@ -48,6 +48,7 @@ from deltacheck.ledger.journal import (
     read_again,
     read_journal,
 )
+from deltacheck.ledger.upkeep import TRIM, compact_table
 
 LEASE = timedelta(minutes=5)
 """How long the lock holds without being renewed."""
@@ -63,6 +64,10 @@ _TRIES = 10
 
 _PLACE = re.compile(r"(?P<token>\d+)/(?P<seq>\d+)")
 """An entry's place, as the tag of its commit tells it."""
+
+MANY_FILES = 20
+"""More of them in the journal are put together in the course of a run: each run adds at least
+two, and each command reads them all."""
 
 _COMMITS = 20
 """How many of the journal's last commits are looked at; no holder makes as many in between."""
@@ -219,9 +224,10 @@ class Lock:
 
         def keep(session: SparkSession) -> None:
             # Delta makes up the journal's state for each fenced write after another one. Done
-            # here, the run's end need not wait for it.
+            # here, to count its files, the run's end need not wait for it.
+            tag = Tag(run=self.run, step=TRIM)
             with suppress(*EngineFailure):
-                session.table(journal_name(self.environment).sql).inputFiles()
+                compact_table(session, journal_name(self.environment), tag, above=MANY_FILES)
             while not stop.wait(self.lease.total_seconds() / 4):
                 try:
                     self.renew(session)

@@ -17,6 +17,7 @@ from deltacheck.errors import LedgerError
 from deltacheck.ledger.journal import JOURNAL, journal_name
 from deltacheck.ledger.quality_log import LOG, log_name
 from deltacheck.ledger.tables import own_properties
+from deltacheck.names import TableName
 
 MANY_FILES = 50
 """More than so many are worth putting together. Counting them reads the table's log alone."""
@@ -41,11 +42,18 @@ def compact(session: SparkSession, environment: Environment, tag: Tag, *, above:
         PySparkException, Py4JJavaError: It cannot be written.
     """
     for name, what in ((log_name(environment), LOG), (journal_name(environment), JOURNAL)):
-        if own_properties(session, name, what) is None:
-            continue
-        if len(session.table(name.sql).inputFiles()) > above:
-            statement = Statement(f"OPTIMIZE {name.sql}")
-            commit(session, name, statement, tag=tag, tries=_TRIES)
+        if own_properties(session, name, what) is not None:
+            compact_table(session, name, tag, above=above)
+
+
+def compact_table(session: SparkSession, name: TableName, tag: Tag, *, above: int) -> None:
+    """Put the files of one of deltacheck's own tables together, where they are many.
+
+    Raises:
+        PySparkException, Py4JJavaError: It cannot be written.
+    """
+    if len(session.table(name.sql).inputFiles()) > above:
+        commit(session, name, Statement(f"OPTIMIZE {name.sql}"), tag=tag, tries=_TRIES)
 
 
 def compact_where_many(session: SparkSession, environment: Environment, tag: Tag) -> None:

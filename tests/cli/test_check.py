@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from deltacheck.delta.table import history
+from deltacheck.names import TableName
 from tests.cli.projects import command
 from tests.cli.shop import Shop
 
@@ -157,8 +159,8 @@ def test_a_check_that_keeps_log_and_journal_small_stops_no_later_upgrade(
     assert command("revision", "--autogenerate", "-m", "one").code == 0
     assert command("upgrade").code == 0
     assert command("check", "--keep", "30d").code == 0
-    journal = f"{shop.database}_deltacheck.journal"
-    assert session.sql(f"DESCRIBE HISTORY {journal}").first()["operation"] == "OPTIMIZE"
+    journal = TableName.parse(f"{shop.database}_deltacheck.journal")
+    assert history(session, journal, limit=1)[0].operation == "OPTIMIZE"
 
     shop.declare("amount_small: amount < 90", "id_there: id")
     assert command("revision", "--autogenerate", "-m", "two").code == 0

@@ -15,8 +15,12 @@ from pyspark.sql import SparkSession
 from deltacheck.config import Environment
 from deltacheck.delta.commit import Tag, commit
 from deltacheck.delta.table import history, latest_version
+from deltacheck.ledger import lock as locks
 from deltacheck.ledger.journal import (
     DONE,
+    END,
+    START,
+    Entry,
     create_journal,
     entries_frame,
     journal_name,
@@ -81,6 +85,38 @@ def test_few_files_are_left_alone_until_they_are_many(
     assert len(read_log(spark, environment)) == 4
     (last,) = history(spark, log_name(environment), limit=1)
     assert (last.operation, last.tag) == ("OPTIMIZE", {"step": TRIM})
+
+
+def test_runs_keep_the_journal_small_themselves(
+    spark: SparkSession, environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody ever runs ``check``; every entry stays, and the lock is kept."""
+    monkeypatch.setattr(locks, "MANY_FILES", 3)
+    seen: list[Entry] = []
+    for _ in range(3):
+        with locks.locked(
+            spark, environment, command="upgrade", revisions=[], tables=[], engine=""
+        ) as lock:
+            seen += read_journal(spark, environment).entries[len(seen) :]
+        lock.end([], DONE)
+        seen += read_journal(spark, environment).entries[len(seen) :]
+
+    name = journal_name(environment)
+    assert [(one.token, one.kind) for one in seen] == [
+        (token, kind) for token in (1, 2, 3) for kind in (START, END)
+    ]
+    # The third run found five.
+    assert len(spark.table(name.sql).inputFiles()) == 2
+    commits = [(one.operation, one.tag.get("step")) for one in history(spark, name)[::-1]]
+    assert commits[1:] == [
+        ("WRITE", "1/0"),
+        ("WRITE", "1/1999999"),
+        ("WRITE", "2/0"),
+        ("WRITE", "2/1999999"),
+        ("WRITE", "3/0"),
+        ("OPTIMIZE", TRIM),
+        ("WRITE", "3/1999999"),
+    ]
 
 
 def test_no_line_is_lost_that_others_append_meanwhile(
