@@ -154,6 +154,7 @@ def test_the_statements_can_be_printed(
     assert rows(any_spark, orders) == 10
 
 
+@connect_is_slow
 def test_a_gate_stops_before_anything_moves(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_gate_stops_before_anything_moves(
     assert version(any_spark, orders) == before
 
 
+@connect_is_slow
 def test_a_fail_rule_stops_before_anything_moves(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:
@@ -382,6 +384,7 @@ def test_several_environments_run_one_after_the_other(tmp_path: Path) -> None:
     assert all(entry["result"]["error"]["code"] == "engine" for entry in found)
 
 
+@connect_is_slow
 def test_a_downgrade_can_bring_the_rows_back(
     any_spark: SparkSession, orders: str, environment: Environment, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from deltacheck.ledger.recorded import recorded_text, set_statement
 from deltacheck.names import TableName
 from deltacheck.rules.given import checks_given, rules_given
 from deltacheck.rules.model import TableRules
+from tests.harness.marks import connect_is_slow
 from tests.writing.batches import (
     BAD,
     OPS,
@@ -55,6 +56,7 @@ def inserting(table: str) -> Action:
 class TestMerge:
     """Delta judges the rows that result; the source is looked at only once it has refused."""
 
+    @connect_is_slow
     def test_by_batch_the_source_is_quarantined_whole(
         self, any_spark: SparkSession, database: str
     ) -> None:
@@ -223,6 +225,7 @@ def test_an_action_like_update_may_read_its_source_as_it_likes(
 class TestWithAnId:
     """A batch is quarantined once, however often it is retried."""
 
+    @connect_is_slow
     def test_the_batch_is_quarantined_once(self, any_spark: SparkSession, database: str) -> None:
         """A retry does not even try, and its result is the first one's."""
         table = make_table(any_spark, f"{database}.orders")
@@ -527,6 +530,7 @@ class TestChecks:
         assert ids(any_spark, table) == []
         assert not any_spark.catalog.tableExists(f"{table}_quarantine")
 
+    @connect_is_slow
     def test_the_source_is_quarantined_whole_for_a_check(
         self, any_spark: SparkSession, database: str
     ) -> None:

@@ -12,6 +12,7 @@ import deltacheck
 from deltacheck.delta.failures import EngineFailure, failure_of
 from deltacheck.delta.table import read_table
 from deltacheck.names import TableName
+from tests.harness.marks import connect_is_slow
 from tests.writing.batches import batch, held, ids, make_table, record, versions
 
 COLUMNS = "id INT NOT NULL, amount INT, part STRING"
@@ -32,6 +33,7 @@ def table(any_spark: SparkSession, database: str) -> str:
     return name
 
 
+@connect_is_slow
 @pytest.mark.parametrize(
     ("asked", "part", "left"),
     [

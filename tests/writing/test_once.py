@@ -20,6 +20,7 @@ from deltacheck.writing import judge, once
 from deltacheck.writing.judge import BatchRule, batch_rules
 from deltacheck.writing.once import job_batch, stream_batch
 from deltacheck.writing.survey import Survey
+from tests.harness.marks import connect_is_slow
 from tests.writing.batches import (
     BAD,
     GOOD,
@@ -39,6 +40,7 @@ from tests.writing.kills import ROWS, Straggler, drawn, moments
 ROUTES = ("rows", "batch")
 
 
+@connect_is_slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_batch_that_is_written_again_tells_what_became_of_it(
     any_spark: SparkSession, database: str, route: str
