@@ -144,7 +144,7 @@ def _held_document(entry: Held) -> HeldDocument:
 _NOTES = {
     "": "",
     "restored": "back in the table (RESTORE)",
-    "unsettled": "the run has not ended; `deltacheck upgrade` settles it",
+    "unsettled": "the run or batch has not ended; `deltacheck upgrade`, or the job, settles it",
 }
 
 
@@ -393,7 +393,7 @@ def _print_release(done: Released) -> None:
     stays = (
         (done.unfit, "a value does not fit the type that its column has now"),
         (done.restored, "a RESTORE has brought them back to the table"),
-        (done.unsettled, "the run that moved them has not ended, or the journal does not know it"),
+        (done.unsettled, "their run or batch has not ended, or the journal does not know it"),
         (done.undecided, "they come from a guarded write or an overwrite (--append)"),
     )
     lines += [f"{rows_of(rows)} still held: {why}." for rows, why in stays if rows]

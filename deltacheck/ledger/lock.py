@@ -284,6 +284,7 @@ def locked(
     deadline = time.monotonic() + timeout
     run = new_run()
     read = read_journal if seen is None else partial(read_again, seen=seen)
+    refused, last = 0, 0
     while True:
         with run_lock(environment) as mine:
             journal = read(session, environment)
@@ -293,7 +294,7 @@ def locked(
                 continue
             holder = journal.holder
             if mine is not False and (mine is True or holder is None or holder.expires <= now()):
-                token = journal.token + 1
+                token = max(journal.token, last) + 1
                 starts = _starts(run, token, command, revisions, tables, engine, lease)
                 lock = Lock(session, environment, run, token, journal, lease)
                 try:
@@ -304,7 +305,13 @@ def locked(
                 except (KeyboardInterrupt, SystemExit):
                     lock.leave()
                     raise
-                continue
+                # Another run was quicker; or the journal was restored, and Delta still knows the
+                # tokens of the runs that were undone.
+                refused += 1
+                places = _places(session, environment).values()
+                last = max((place[0] for place in places), default=0)
+                if refused < _TRIES:
+                    continue
         if time.monotonic() >= deadline:
             raise _held(environment, holder)
         time.sleep(min(_POLL, max(0.0, deadline - time.monotonic())))

@@ -209,7 +209,7 @@ class Gated:
     """Constraints whose violators, taken together, are held against one gate.
 
     Attributes:
-        key: The rule's own key, or ``*`` for all that have no gate of their own.
+        key: The rule's own key, or ``""``, which no rule has, for all without a gate of their own.
     """
 
     key: str
@@ -221,7 +221,7 @@ def gated(new: Mapping[str, AddConstraint], gate: Gate = DEFAULT_GATE) -> list[G
     """Each constraint with a gate of its own, and all others together."""
     groups = [Gated(key, add.gate, (add,)) for key, add in new.items() if add.gate is not None]
     others = tuple(add for add in new.values() if add.gate is None)
-    return [*groups, Gated("*", gate, others)] if others else groups
+    return [*groups, Gated("", gate, others)] if others else groups
 
 
 def hold(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from deltacheck.delta.table import read_definition
@@ -52,6 +52,8 @@ def restore_quarantined_rows(scene: Scene, result: RunResult) -> RunResult:
     return replace(result, restored=tuple(restored))
 
 
-def _tables(revisions: Iterable[Revision]) -> list[TableName]:
-    tasks = tasks_of(revisions, "upgrade")
+def _tables(revisions: Sequence[Revision]) -> list[TableName]:
+    # By the names that tables have where none of these revisions is applied; what a downgrade
+    # leaves out goes by its name after them.
+    tasks = (*tasks_of(revisions[::-1], "downgrade"), *tasks_of(revisions, "upgrade"))
     return list(dict.fromkeys(task.table for task in tasks if task.table is not None))

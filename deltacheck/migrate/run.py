@@ -486,14 +486,25 @@ class _Act:
     def _settle_dead_runs(self) -> None:
         for dead in self.lock.journal.unsettled:
             self.scene.progress(f"Settling run {dead.run}, which did not end")
+            gone = []
             for touched in dict.fromkeys(dead.tables):
                 kept = self._settle(dead.run, touched)
-                if kept:
+                if kept is None:
+                    gone.append(str(touched.table))
+                elif kept:
                     self.notes.append(
                         f"{kept} rows of run {dead.run} stay in the quarantine of "
                         f"{touched.table}, though they may still be in the table: its history "
                         "no longer tells whether that run deleted them."
                     )
+            if gone:
+                self.notes.append(
+                    f"Run {dead.run} is not settled: {', '.join(gone)} is not there, and its "
+                    "quarantine has rows of that run, of which only the table's history tells "
+                    "whether it had deleted them. A later run settles it once the table is back "
+                    "under that name."
+                )
+                continue
             self.settled.append(dead.run)
             self.entries.append(_blank(SETTLED, detail=dead.run))
 
@@ -517,17 +528,22 @@ class _Act:
                 table=str(source),
             ) from None
 
-    def _settle(self, dead: str, touched: Touched) -> int:
-        """Settle what a dead run left of one table; the rows kept since nobody can tell."""
+    def _settle(self, dead: str, touched: Touched) -> int | None:
+        """Settle what a dead run left of one table.
+
+        Returns:
+            The rows kept since nobody can tell; None where the table is not there to tell.
+        """
         session, name = self.scene.session, touched.table
         tag = Tag(run=self.lock.run, step="fence")
+        quarantine = touched.quarantine or environment_quarantine(name, self.scene.environment)
         try:
             table = read_table(session, name)
         except TableNotFoundError:
-            return 0
+            left = exists(session, quarantine) and attempts_of(session, quarantine, dead)
+            return None if left else 0
         self.lock.ensure()
         fence_off(session, name, tag, self.lock.fence(), alters=True)
-        quarantine = touched.quarantine or environment_quarantine(name, self.scene.environment)
         if not exists(session, quarantine):
             return 0
         fence_off(session, quarantine, tag, self.lock.fence())

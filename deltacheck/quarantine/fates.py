@@ -1,28 +1,33 @@
-"""What became of the rows that runs moved out of a table: are they still out of it?
+"""What became of the rows in a quarantine: are they out of the table, and will they stay here?
 
-A RESTORE of the table to a version before the DELETE brings them back; and until a run that
-died is settled, nobody can tell where its rows are. Only reads.
+A RESTORE of the table to a version before the DELETE brings back what a run moved; until a run
+that died is settled, nobody can tell where its rows are; and a batch with an id that is not
+decided yet will be written again, its rows in quarantine removed. Only reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from deltacheck.config import Environment
 from deltacheck.delta.failures import EngineFailure
-from deltacheck.delta.table import Commit, at_version, history
+from deltacheck.delta.table import Commit, at_version, exists, history
 from deltacheck.delta.violators import any_violator
 from deltacheck.ledger.journal import read_journal
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
 
+BEGIN = "begin"
+"""What the table's commit says of itself by which an attempt to write a batch with an id begins.
+Until another commit of that attempt, which says nothing, its rows may be removed again."""
+
 
 @dataclass(frozen=True)
 class Fates:
-    """Which moved rows must not be written back.
+    """Which quarantined rows must not be written back.
 
     Attributes:
         restored: Attempts that a RESTORE has undone: their rows are in the table again.
@@ -30,12 +35,17 @@ class Fates:
         unknown: Runs that the environment's journal does not know.
         seen: All runs that had held rows at that time; None: nobody looked. Rows of another run
             have come since, from one that may be under way.
+        begun: Attempts to write a batch that are under way, died, or lost to another.
+        attempts: All attempts to write a batch with an id that had held rows at that time; as
+            for ``seen``.
     """
 
     restored: frozenset[str] = frozenset()
     unsettled: frozenset[str] = frozenset()
     unknown: frozenset[str] = frozenset()
     seen: frozenset[str] | None = None
+    begun: frozenset[str] = frozenset()
+    attempts: frozenset[str] | None = None
 
     @property
     def is_restored(self) -> str:
@@ -52,50 +62,91 @@ class Fates:
         return f"({known} OR ({moved} AND NOT {_moved_by(own.RUN, self.seen)}))"
 
     @property
+    def is_begun(self) -> str:
+        """SQL that is true for a row of a batch that is not decided."""
+        if self.attempts is None:
+            return "false"
+        decided = _listed(self.attempts - self.begun)
+        attempt = f"coalesce({quote(own.ATTEMPT)}, '')"
+        return f"({_OF_A_BATCH}{f' AND {attempt} NOT IN ({decided})' if decided else ''})"
+
+    @property
     def is_unknown(self) -> str:
         """SQL that is true for a row of an unknown run."""
         return _moved_by(own.RUN, self.unknown)
 
 
+_OF_A_BATCH = (
+    f"{quote(own.BATCH)} IS NOT NULL AND {quote(own.SOURCE)} NOT IN ('{own.UPGRADE}', "
+    f"'{own.GUARD}')"
+)
+"""SQL that is true for a row of a batch that is written exactly once: an action's own may not."""
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(literal(name) for name in sorted(names))
+
+
 def _moved_by(column: str, names: frozenset[str]) -> str:
     if not names:
         return "false"
-    listed = ", ".join(literal(name) for name in sorted(names))
     # A row that names no run is one of a run that no journal knows.
     return (
-        f"({quote(own.SOURCE)} = '{own.UPGRADE}' AND coalesce({quote(column)}, '') IN ({listed}))"
+        f"({quote(own.SOURCE)} = '{own.UPGRADE}' AND coalesce({quote(column)}, '') IN "
+        f"({_listed(names)}))"
     )
 
 
 def read_fates(
     session: SparkSession, source: TableName, quarantine: TableName, environment: Environment
 ) -> Fates:
-    """Look up what became of the held rows of a quarantine that were moved out of the table.
+    """Look up what became of the held rows of a quarantine.
 
     Args:
         environment: Where the journal of the runs is.
 
     Raises:
         LedgerError: The journal cannot be used.
+        PySparkException, Py4JJavaError: The table's history cannot be read.
     """
     rows = session.sql(
-        f"SELECT coalesce({quote(own.RUN)}, '') AS run, {quote(own.ATTEMPT)} AS attempt, "
+        f"SELECT {quote(own.SOURCE)} = '{own.UPGRADE}' AS moved, "
+        f"coalesce({quote(own.RUN)}, '') AS run, {quote(own.ATTEMPT)} AS attempt, "
         f"min({quote(own.VERSION)}) AS version FROM {quarantine.sql} "
-        f"WHERE {quote(own.SOURCE)} = '{own.UPGRADE}' AND {quote(own.STATE)} = '{own.HELD}' "
-        "GROUP BY ALL"
+        f"WHERE ({quote(own.SOURCE)} = '{own.UPGRADE}' OR {_OF_A_BATCH}) "
+        f"AND {quote(own.STATE)} = '{own.HELD}' GROUP BY ALL"
     ).collect()
-    if not rows:
-        return Fates(seen=frozenset())
+    # A table that is gone was neither restored nor will it be written to.
+    there = bool(rows) and exists(session, source)
+    moved = {row["attempt"]: row["version"] for row in rows if row["moved"]}
+    batches = {row["attempt"]: row["version"] for row in rows if not row["moved"]}
+    fates = Fates(
+        seen=frozenset(),
+        begun=_undecided(session, source, batches) if there and batches else frozenset(),
+        attempts=frozenset(batches),
+    )
+    if not moved:
+        return fates
     journal = read_journal(session, environment)
-    runs = {row["run"] for row in rows}
-    return Fates(
-        restored=restored_attempts(
-            session, source, {row["attempt"]: row["version"] for row in rows}
-        ),
+    runs = {row["run"] for row in rows if row["moved"]}
+    return replace(
+        fates,
+        restored=restored_attempts(session, source, moved) if there else frozenset(),
         unsettled=frozenset(runs & {run.run for run in journal.unsettled}),
         unknown=frozenset(runs - {run.run for run in journal.runs}),
         seen=frozenset(runs),
     )
+
+
+def _undecided(
+    session: SparkSession, source: TableName, attempts: Mapping[str, int | None]
+) -> frozenset[str]:
+    """The attempts that began and did not decide, as far as the table's history tells."""
+    oldest = min(version or 0 for version in attempts.values())
+    commits = [one.tag for one in history(session, source, since=oldest - 1)]
+    begun = {tag.get("attempt") for tag in commits if tag.get("step") == BEGIN}
+    decided = {tag.get("attempt") for tag in commits if tag.get("step") is None}
+    return frozenset(attempts) & (begun - decided)
 
 
 def restored_rows(session: SparkSession, source: TableName, quarantine: TableName) -> int:

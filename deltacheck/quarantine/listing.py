@@ -27,7 +27,8 @@ class Held:
         newest: When the last of them came, in UTC.
         claimed: Held rows that a release has claimed and not finished.
         note: ``restored``: a RESTORE has brought them back to the table; ``unsettled``: the
-            run that moved them has not ended, so they may still be in the table.
+            run that moved them has not ended, so they may still be in the table; or their batch
+            is not decided, and its retry will write it.
     """
 
     table: str
@@ -58,7 +59,7 @@ def count_held(place: Holding, selection: Selection) -> tuple[Held, ...]:
     origin = f"coalesce({quote(own.RUN)}, {quote(own.BATCH)}, {quote(own.ATTEMPT)})"
     note = (
         f"CASE WHEN NOT {is_state(own.HELD)} THEN '' WHEN {fates.is_restored} THEN 'restored' "
-        f"WHEN {fates.is_unsettled} THEN 'unsettled' ELSE '' END"
+        f"WHEN {fates.is_unsettled} OR {fates.is_begun} THEN 'unsettled' ELSE '' END"
     )
     rows = place.session.sql(
         f"SELECT {rules} AS rules, {source} AS source, {origin} AS run, {state} AS state, "

@@ -56,7 +56,8 @@ class Released:
         broken: Rule to the rows kept that break it, after the repair.
         unfit: Rows that stay because a column's value of another type does not fit today's.
         restored: Rows that stay because a RESTORE of the table has brought them back there.
-        unsettled: Rows that stay because the run that moved them has not ended, or is unknown.
+        unsettled: Rows that stay because the run that moved them has not ended, or is unknown; or
+            because their batch is not decided, and its retry will write it.
         undecided: Rows of a guarded write or an overwrite, which nobody said what to do with.
         left_out: Column to released rows with a value in it, which the table does not have.
         finished: Rows of earlier releases that did not end and that this one has finished.
@@ -116,7 +117,7 @@ def release_rows(
         return _resume(place, caller, done, claims, resume, append=append, action=action)
     fates = read_fates(place.session, place.source, place.name, place.ledger)
     if append:
-        fates = replace(fates, unknown=frozenset())
+        fates = replace(fates, unknown=frozenset(), attempts=None)
     decided = append or action is not None
     judged = _judge(place, fates, selection, fixes, decided=decided, check=check)
     if not dry_run:
@@ -178,12 +179,14 @@ class _Judgement:
             self.fates.is_restored,
             self.fates.is_unsettled,
             self.fates.is_unknown,
+            self.fates.is_begun,
         )
         return " AND ".join(f"NOT ({other})" for other in others)
 
     def count(self, done: Released) -> Released:
         """Count the rows of each fate, in one pass."""
-        unsettled = f"({self.fates.is_unsettled} OR {self.fates.is_unknown})"
+        fates = self.fates
+        unsettled = f"({fates.is_unsettled} OR {fates.is_unknown} OR {fates.is_begun})"
         chosen = self.candidate
         foreign = self.place.fit.foreign
         listed = [
@@ -306,10 +309,12 @@ def _refuse(place: Holding, done: Released) -> None:
     if done.unsettled:
         raise QuarantineError(
             f"{done.unsettled} quarantined rows of {place.source} were moved by a run that has "
-            "not ended, or that the journal does not know, so they may still be in the table. "
+            "not ended, or that the journal does not know, so they may still be in the table; or "
+            "they are of a batch that is not written yet, and its retry will bring them again. "
             "Nothing was released.",
-            hint="Run `deltacheck upgrade`, which settles what a dead run left. Where the journal "
-            "is lost and you know that the rows are not in the table, say --append.",
+            hint="Run `deltacheck upgrade`, which settles what a dead run left, and the job again, "
+            "with the same batch id. Where the journal is lost, or the batch is never written "
+            "again, and you know that the rows are not in the table, say --append.",
             table=str(place.source),
         )
     if done.undecided:

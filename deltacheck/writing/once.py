@@ -31,10 +31,11 @@ from deltacheck.delta.table import Commit, exists, history
 from deltacheck.errors import BatchError
 from deltacheck.names import TableName, literal, quote
 from deltacheck.quarantine import layout as own
+from deltacheck.quarantine.fates import BEGIN
 from deltacheck.quarantine.move import fence_off
 
-BEGIN, ABANDON = "begin", "abandon"
-"""What a commit that decides nothing says of itself."""
+ABANDON = "abandon"
+"""What a commit says of itself that decides nothing, as ``BEGIN`` does."""
 
 ROWS = "rows"
 """What a quarantine's commit says of itself that holds the rows of a batch."""

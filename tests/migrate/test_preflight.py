@@ -13,7 +13,9 @@ from pyspark.errors import PySparkException
 from deltacheck.delta.table import latest_version
 from deltacheck.delta.violators import count_violators, violators_of
 from deltacheck.errors import GateError, QuarantineError
+from deltacheck.migrate.preflight import gated
 from deltacheck.names import TableName
+from deltacheck.revisions.operations import AddConstraint
 from deltacheck.revisions.recorder import Op
 from deltacheck.rules.model import Gate, TableRules
 from tests.migrate.bench import Bench, chain, moments
@@ -44,6 +46,22 @@ def test_functions_of_spark_that_delta_does_not_list(bench: Bench) -> None:
     result = bench.upgrade(history)
     assert {step.state for step in result.steps} == {"enforced"}
     assert bench.held(table) == Counter({"('c-d',)": 1})
+
+
+def test_a_gate_is_that_of_its_rule_whatever_the_rule_is_called() -> None:
+    """A bug of words of ours that are names of others': the rule lost its gate to all others."""
+    op = Op({})
+    op.add_check("shop.t", "*", "a > 0", gate=0)
+    op.add_check("shop.t", "plain", "b > 0")
+    new = {add.name: add for add in op.operations if isinstance(add, AddConstraint)}
+
+    groups = gated(new, Gate.parse("50%"))
+
+    assert len({group.key for group in groups}) == 2
+    assert [(group.gate, [one.name for one in group.members]) for group in groups] == [
+        (Gate.parse("0"), ["*"]),
+        (Gate.parse("50%"), ["plain"]),
+    ]
 
 
 def test_a_rule_that_statistics_can_prove_reads_no_data_file(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from deltacheck.errors import DeltacheckError, GateError
+from deltacheck.errors import DeltacheckError, GateError, TableNotFoundError
 from deltacheck.ledger.journal import DONE, REVERTED, REVISION, Entry, now
 from deltacheck.ledger.lock import locked
 from deltacheck.migrate.stamp import stamp
@@ -80,6 +80,38 @@ def test_a_table_made_anew_since_the_death_of_a_run(bench: Bench, orders: str) -
     result = bench.upgrade(history)
     assert bench.held(orders) == Counter({"(2, -1)": 2})
     assert any("2 rows of run" in note for note in result.notes)
+
+
+def test_a_table_that_is_away_since_the_death_of_a_run(bench: Bench, orders: str) -> None:
+    """Only its history tells whether the dead run's rows are in it: the run stays unsettled.
+
+    Kind of bug: it was settled for good, and its copy, whatever it was, taken for the rows
+    that were deleted.
+    """
+    history = chain(lambda op: op.add_check(orders, "amount_positive", "amount > 0", gate="100%"))
+    with die_at(("after", "orders")), pytest.raises(Killed):
+        bench.upgrade(history)
+    assert bench.environment.warehouse is not None
+    folder = bench.environment.warehouse / bench.database / "orders"
+    folder.rename(folder.with_name("away"))
+    bench.session.sql(f"DROP TABLE {orders}")
+    with pytest.raises(TableNotFoundError):
+        bench.upgrade(history)
+    other = bench.table("other", "id INT", "VALUES (1)")
+    result = bench.upgrade(chain(lambda op: op.add_check(other, "id_positive", "id > 0")))
+    assert any(f"{orders} is not there" in note for note in result.notes)
+    assert not result.settled
+
+    folder.with_name("away").rename(folder)
+    result = bench.upgrade(
+        chain(
+            lambda op: op.add_check(other, "id_positive", "id > 0"),
+            lambda op: op.add_check(orders, "amount_positive", "amount > 0", gate="100%"),
+        )
+    )
+    assert len(result.settled) >= 1
+    assert bench.rows(orders) == Counter({"(1, 5)": 1})
+    assert bench.held(orders) == Counter({"(2, -1)": 2})
 
 
 @pytest.mark.slow

@@ -83,11 +83,14 @@ def test_a_table_that_is_nowhere_is_an_error_where_it_is_named(
         quarantine.list(session=session)
 
 
-def test_what_is_quarantined_outlives_its_table(session: SparkSession, database: str) -> None:
-    """A dropped table's rows can still be listed, shown and purged."""
+@pytest.mark.parametrize("source", ["write", "upgrade"])
+def test_what_is_quarantined_outlives_its_table(
+    session: SparkSession, database: str, source: str
+) -> None:
+    """A dropped table's rows can still be listed, shown and purged, whoever put them there."""
     table = f"{database}.orders"
     make_table(session, table)
-    hold(session, table, "(1, -5, 'new')")
+    hold(session, table, "(1, -5, 'new')", source=source)
     session.sql(f"DROP TABLE {table}")
 
     assert [one.rows for one in quarantine.list(table, session=session)] == [1]
